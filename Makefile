@@ -5,7 +5,8 @@ TORCH ?= torch
 BIN := $(VENV)/bin
 BASE := $(VENV)/.base
 READY := $(VENV)/.ready
-PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
+# Python compiles what it imports: to compile all that is installed took half of the installation.
+PIP = $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile
 
 PAGE := tests/serve/test_page.py tests/experiments/test_layout.py
 SERVICE := $(addprefix tests/serve/test_,client.py costs.py schema.py server.py) tests/experiments/demonstration/test_show.py
@@ -13,13 +14,18 @@ CLUSTER := $(addprefix tests/dask/test_,index.py losses.py machash.py) \
 	tests/files/shards/test_fleet.py tests/experiments/datasets/test_dask_mnist.py
 GPU := tests/gpu
 BENCHMARKS := tests/test_benchmarks.py
-APART := $(addprefix --ignore=,$(PAGE) $(SERVICE) $(CLUSTER) $(GPU) $(BENCHMARKS))
+RELEASE := tests/release
+APART := $(addprefix --ignore=,$(PAGE) $(SERVICE) $(CLUSTER) $(GPU) $(BENCHMARKS) $(RELEASE))
+PART ?= $(APART)
 SEED ?= $(shell date +%s)
 # --may-skip: what a target does not have. With CI=true, any other skipped test fails the run.
 # One thread of linear algebra for each of two processes.
 TWICE := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/pytest -n 2 --dist worksteal
 
-.PHONY: demo test test-benchmarks test-cluster test-gpu test-page test-service test-shuffled test-stores test-torch soak bench figures report docs clean
+MAY_SKIP := --may-skip=data,docs,gpu,soak,stores,torch
+
+.PHONY: demo test test-alone test-benchmarks test-cluster test-gpu test-page test-service test-shuffled test-stores \
+	test-torch matrix coverage dist soak bench figures report docs clean
 
 demo: $(BASE)  ## learn codes for handwritten digits and compare
 	$(BIN)/auxhash demo
@@ -27,8 +33,10 @@ demo: $(BASE)  ## learn codes for handwritten digits and compare
 test: $(READY)  ## style, types, tests
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
-	$(BIN)/mypy & types=$$!; $(TWICE) --may-skip=data,docs,gpu,soak,stores,torch $(APART); \
-		tests=$$?; wait $$types && exit $$tests
+	$(BIN)/mypy & types=$$!; $(TWICE) $(MAY_SKIP) $(APART); tests=$$?; wait $$types && exit $$tests
+
+test-alone: $(READY)  ## the tests of make test without style and types, or some: PART=tests/mac
+	$(TWICE) $(MAY_SKIP) $(PART)
 
 test-benchmarks: $(READY)  ## that every benchmark runs, at a small size
 	$(TWICE) --may-skip=torch $(BENCHMARKS)
@@ -40,7 +48,7 @@ test-gpu: $(READY)  ## the kernels of GPUs: emulated, where there is a C++ compi
 	$(BIN)/pytest --may-skip=gpu,torch $(GPU)
 
 test-shuffled: $(READY)  ## the tests of make test in random order, in one process; again: SEED=...
-	$(BIN)/pytest --may-skip=data,docs,gpu,soak,stores,torch --shuffle $(SEED) $(APART)
+	$(BIN)/pytest $(MAY_SKIP) --shuffle $(SEED) $(APART)
 
 test-stores: $(VENV)/.stores  ## stores, each on a real engine, and the SQL of the documentation
 	$(BIN)/pytest --may-skip=soak tests/stores
@@ -55,8 +63,21 @@ test-torch: $(VENV)/.torch  ## PyTorch modules as hash functions, and their page
 	$(BIN)/pytest --may-skip=gpu tests/learn/torch tests/learn/test_options.py tests/test_docs.py \
 		tests/experiments/datasets/test_torch_models.py $(BENCHMARKS) -k 'torch or deep'
 
+matrix: $(VENV)/.release  ## make test-alone on each Python, newest and lowest dependencies; MATRIX=--help
+	$(BIN)/python -m tests.release.matrix $(MATRIX)
+
+coverage: $(VENV)/.release  ## which lines of the package no test of make test runs
+	OMP_NUM_THREADS=1 $(BIN)/coverage run --source=auxhash -m pytest $(MAY_SKIP) $(PART)
+	$(BIN)/coverage report --skip-covered --sort=miss
+
+dist: $(VENV)/.release  ## wheel and source archive in dist/, checked, and tried without the checkout
+	rm -rf dist
+	$(BIN)/python -m build --outdir dist
+	$(BIN)/twine check --strict dist/*
+	$(BIN)/pytest --may-skip=data $(RELEASE)
+
 soak: $(VENV)/.torch  ## the long versions of the tests; one fetches a data set, and embeds it
-	AUXHASH_SOAK=1 $(TWICE) --may-skip=browser,data,docs,gpu,stores --shuffle $(SEED)
+	AUXHASH_SOAK=1 $(TWICE) --may-skip=browser,data,dist,docs,gpu,stores --shuffle $(SEED)
 
 docs: $(VENV)/.docs  ## the documentation, docs/_build/index.html; warnings are errors
 	$(BIN)/sphinx-build -W --keep-going -n -q docs docs/_build
@@ -93,10 +114,14 @@ $(VENV)/.browser: $(READY)
 	$(PIP) --editable '.[dev,browser]'
 	touch $(VENV)/.browser
 
+$(VENV)/.release: $(READY)
+	$(PIP) --editable '.[dev,release]'
+	touch $(VENV)/.release
+
 $(VENV)/.torch: $(READY)  # TORCH=torch==2.13.0 takes a build that is at hand
 	$(PIP) $(TORCH) 'setuptools<81'  # or the stores' Milvus would break
 	$(PIP) --editable '.[dev,embeddings,torch]'
 	touch $(VENV)/.torch
 
 clean:
-	rm -rf $(VENV) docs/_build .mypy_cache .pytest_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) dist .coverage docs/_build .mypy_cache .pytest_cache .ruff_cache .hypothesis

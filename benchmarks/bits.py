@@ -1,14 +1,16 @@
 """What N bits cost: `auxhash.compare` without labels on real data sets.
 
 python -m benchmarks bits --data debian-minilm [wordnet-minilm ...] [--bytes 4 8 16 32]
-                          [--methods ITQ OPQ ...] [--train N] [--base N] [--seed N]
+                          [--methods ITQ OPQ ...] [--train N] [--base N] [--seeds 0 1 2]
                           [--device cuda] [--results FILE] [--tables]
 
 Data sets are taken from the cache (AUXHASH_DATA, or `auxhash data where`) and fetched if they are
 not there. Methods learn from all points that are searched, at most 100,000, unless --train says
-fewer. Records stand in a file of JSON lines, docs/results/bits.jsonl, one per data set, method and
-number of bytes: what is there is not measured again, so that a stopped run goes on. `--tables`
-writes docs/tables/bits-cost.md out of that file, and measures nothing.
+fewer. A seed is that of the split and of the training. Records stand in a file of JSON lines,
+docs/results/bits.jsonl, one per data set, seed, method and number of bytes: what is there is not
+measured again, so that a stopped run goes on. `--tables` writes docs/tables/bits-cost.md, means
+over the seeds, and bits-equal.md, NeighborHash beside quantisers at equal bytes, out of that file,
+and measures nothing.
 """
 
 import argparse
@@ -17,6 +19,7 @@ import math
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import Any
 
 import numpy as np
 from rich.console import Console
@@ -40,7 +43,8 @@ from auxhash.experiments.datasets import Dataset
 from benchmarks import peers
 from benchmarks.records import RESULTS, Record, append, known, markdown, read, write_tables
 
-FILE, TABLE = RESULTS / "bits.jsonl", "bits-cost.md"
+FILE, TABLE, EQUAL = RESULTS / "bits.jsonl", "bits-cost.md", "bits-equal.md"
+OURS, QUANTIZERS = "NeighborHash, network", ("PQ", "OPQ", "RQ", "LSQ")
 EUCLIDEAN = ("cifar10-gist", "cifar10-sift", "siftsmall", "sift1m")  # others: cosine
 KEY = ("data", "train", "base", "seed", "method", "bytes")
 OF_METHOD = ("code bytes", "model bytes", "learn s", "encode 1M s")  # the same by any distance
@@ -53,18 +57,20 @@ def main(small: bool = False, options: Sequence[str] = ()) -> None:
     if small:
         _run_small()
     elif asked.tables:
-        write_tables({TABLE: tables(read(asked.results))})
+        records = read(asked.results)
+        write_tables({TABLE: tables(records), EQUAL: equal(records)})
     else:
         for name in asked.data:
-            measure(_load(name), asked)
+            for seed in asked.seeds:
+                measure(_load(name, seed), asked, seed)
 
 
-def measure(data: Dataset, asked: argparse.Namespace) -> None:
+def measure(data: Dataset, asked: argparse.Namespace, seed: int = 0) -> None:
     """Append what the file lacks of a data set, one record per method and number of bytes."""
     console = Console(width=130, highlight=False)
     n_base = min(len(data.base), asked.base or MAX_BASE)
     n_train = min(n_base, asked.train or n_base)
-    setup = {"data": data.name, "train": n_train, "base": n_base, "seed": asked.seed}
+    setup = {"data": data.name, "train": n_train, "base": n_base, "seed": seed}
     done = known(asked.results, lambda record: tuple(record[part] for part in KEY))
     one_per_feature = [-(-data.base.X.shape[1] // 8)]
     for method in asked.methods:
@@ -125,10 +131,40 @@ def flat(records: Iterable[Record]) -> Iterator[Record]:
             yield {name: math.nan if value is None else value for name, value in row.items()}
 
 
-def _load(name: str) -> Dataset:
+def _load(name: str, seed: int) -> Dataset:
     """The data set without neighbours of its own, where it can be: they are found among a part."""
     known_options = inspect.signature(datasets.entry(name).load).parameters
-    return datasets.load(name, **({"n_neighbors": 0} if "n_neighbors" in known_options else {}))
+    unneeded = {"n_neighbors": 0} if "n_neighbors" in known_options else {}
+    return datasets.load(name, seed=seed, **unneeded)
+
+
+def means(records: Iterable[Record]) -> list[Record]:
+    """One record per data set, method and number of bytes: means over its `seeds`."""
+    groups: dict[tuple[Any, ...], list[Record]] = {}
+    for record in records:
+        setup = tuple(record[part] for part in KEY if part != "seed")
+        groups.setdefault(setup, []).append(record)
+    return [_mean(own) for own in groups.values()]
+
+
+def _mean(records: Sequence[Record]) -> Record:
+    one = records[0]
+    timed = {name: _mean_of([record[name] for record in records]) for name in OF_METHOD}
+    by = {
+        distance: {
+            name: _mean_of([record["by"][distance][name] for record in records]) for name in figures
+        }
+        for distance, figures in one["by"].items()
+    }
+    for distance, figures in by.items():
+        errors = [record["by"][distance]["error"] for record in records]
+        figures["error"] = math.hypot(*errors) / len(errors)
+    return {**one, **timed, "by": by, "seeds": sorted(record["seed"] for record in records)}
+
+
+def _mean_of(values: Sequence[float | None]) -> float | None:
+    known_values = [value for value in values if value is not None]
+    return sum(known_values) / len(known_values) if known_values else None
 
 
 def tables(records: Sequence[Record]) -> str:
@@ -141,8 +177,10 @@ def tables(records: Sequence[Record]) -> str:
 
 def _table(records: Sequence[Record]) -> str:
     """Rows by size, the best first."""
-    head = ["bytes", "method", "by", *MEASURES, "±", "codes", "model", "learn s"]
-    ordered = sorted(flat(records), key=lambda r: (r["bytes"], -r[MEASURES[0]], -r[MEASURES[1]]))
+    head = ["bytes", "method", "by", *MEASURES, "±", "codes", "model", "learn s", "seeds"]
+    ordered = sorted(
+        flat(means(records)), key=lambda r: (r["bytes"], -r[MEASURES[0]], -r[MEASURES[1]])
+    )
     rows = [
         [
             row["bytes"],
@@ -152,6 +190,7 @@ def _table(records: Sequence[Record]) -> str:
             size(row["code bytes"]),
             size(row["model bytes"]),
             f"{row['learn s']:.1f}",
+            len(row["seeds"]),
         ]
         for row in ordered
     ]
@@ -159,9 +198,27 @@ def _table(records: Sequence[Record]) -> str:
     protocol = (
         f"**{one['data']}**: {one['points']:,} points, {one['base']:,} of them searched for "
         f"{one['queries']:,} queries, by {one['metric']} distance; methods learn from "
-        f"{one['train']:,}; seed {one['seed']}.\n\n"
+        f"{one['train']:,}; means over seeds 0, 1, ... of split and training, as many as the last "
+        "column says.\n\n"
     )
     return protocol + markdown(head, rows)
+
+
+def equal(records: Sequence[Record]) -> str:
+    """Markdown: NeighborHash by each distance beside quantisers of as many bytes, seed 0."""
+    cells = {
+        (row["bytes"], row["data"], row["method"], row["distance"]): " / ".join(
+            share(row[measure]) for measure in MEASURES[:2]
+        )
+        for row in flat(record for record in records if record["seed"] == 0)
+    }
+    distances = "Hamming", "outputs", "tables"
+    columns = [*((OURS, distance) for distance in distances), *((q, "own") for q in QUANTIZERS)]
+    rows = [
+        [n_bytes, data, *(cells.get((n_bytes, data, *column), "") for column in columns)]
+        for n_bytes, data in sorted({key[:2] for key in cells if key[2] == OURS})
+    ]
+    return markdown(["bytes", "data", *distances, *QUANTIZERS], rows)
 
 
 def _line(row: Record) -> str:
@@ -179,7 +236,7 @@ def _options(options: Sequence[str]) -> argparse.Namespace:
     parser.add_argument("--methods", nargs="+", default=list(DEFAULT_METHODS))
     parser.add_argument("--train", type=int, help="points to learn from, a part of the base")
     parser.add_argument("--base", type=int, help=f"points to search; {MAX_BASE:,} by default")
-    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--seeds", type=int, nargs="+", default=[0])
     parser.add_argument("--device", choices=("cpu", "cuda"), default="cpu", help="of NeighborHash")
     parser.add_argument("--results", type=Path, default=FILE)
     parser.add_argument("--tables", action="store_true")

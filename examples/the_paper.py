@@ -9,14 +9,18 @@ mu that grows until the codes are those of the hash function: Z = h(X).
 import argparse
 
 import numpy as np
+from numpy.typing import NDArray
 from sklearn.datasets import load_digits
 
 from auxhash import affinity, losses, paper
 
+Numbers = NDArray[np.float64]
 
-def cubic(d, y, b):
+
+def cubic(d: Numbers, y: Numbers, b: int) -> Numbers:
     """A loss of one's own: any function of distances d, affinities y and the number of bits b."""
-    return np.abs((b - 2 * d) / b - y) ** 3
+    cube: Numbers = np.abs((b - 2 * d) / b - y) ** 3
+    return cube
 
 
 def main() -> None:

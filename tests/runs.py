@@ -24,6 +24,7 @@ ANYWHERE = (
 NAMED = {
     "browser": "needs a browser",
     "data": "is not in the cache",
+    "dist": "make dist builds it",
     "docs": "could not import 'docutils",
     "gpu": "needs a GPU",
     "soak": "make soak runs it",

@@ -103,6 +103,14 @@ def files(tmp_path_factory):
         np.save(folder / name, array, allow_pickle=True)
     whole = npy_of(X)
     contents = {
+        "asked-words.csv": b"query,id\n0,n1\n1,0\n",
+        "asked-far.csv": b"query,id\n0,40\n1,41\n",
+        "asked-nobody.csv": b"query,id\n99,0\n1,1\n",
+        "asked-few.csv": b"query,id\n0,0\n1,1\n",
+        "asked-light.csv": b"query,id,weight\n"
+        + b"".join(b"%d,0,%d\n" % (i, 1 - 3 * (i == 1)) for i in range(40)),
+        "asked-gap.csv": b"query,id\n0,\n1,1\n",
+        "asked-wide.csv": b"a,b,c,d\n0,1,2,3\n",
         "empty.npy": b"",
         "truncated.npy": whole[:500],
         "header-only.npy": whole[:20],
@@ -205,6 +213,47 @@ def files(tmp_path_factory):
 
 
 COMMANDS = [
+    # Queries of their own.
+    (
+        "fit-queries few-X.npy --index good.index -o m",
+        r"7 queries without ids, and good.* 40 codes",
+    ),
+    ("fit-queries X.npy missing.csv --index good.index -o m", r"there is no file missing\.csv"),
+    (
+        "fit-queries X.npy asked-words.csv --index good.index -o m",
+        r"asked-words\.csv: 1 id not in good\.index, such as n1; it has 0 to 39",
+    ),
+    (
+        "fit-queries X.npy asked-far.csv --index good.index -o m",
+        r"asked-far\.csv: 2 ids not in good\.index, such as 40",
+    ),
+    (
+        "fit-queries X.npy asked-nobody.csv --index good.index -o m",
+        r"asked-nobody\.csv: 1 id not in X\.npy, such as 99; it has 0 to 39",
+    ),
+    (
+        "fit-queries X.npy asked-few.csv --index good.index -o m",
+        r"nothing is relevant to 38 queries of X\.npy, such as 2: leave them out",
+    ),
+    (
+        "fit-queries X.npy asked-light.csv --index good.index -o m",
+        r"weight must be positive, pair 1 has -2",
+    ),
+    ("fit-queries X.npy asked-gap.csv --index good.index -o m", r"id of pair 0 is missing"),
+    ("fit-queries X.npy asked-wide.csv --index good.index -o m", r"must hold columns query and id"),
+    ("fit-queries X.npy X.npy --index good.index -o m", r"must be of shape \(n, 2\) or \(n, 3\)"),
+    ("fit-queries nan.npy --index good.index -o m", r"must not hold NaN or infinity; row 17 does"),
+    ("fit-queries X.npy --index good.index -o X.npy", r"X\.npy is what the file is made from"),
+    ("fit-queries X.npy --index X.npy -o m", r"X\.npy is not an index"),
+    ("fit-queries X.npy --codes X.npy -o m", r"X\.npy holds no codes"),
+    ("fit-queries X.npy --store sqlite:///missing.db -o m", r"missing\.db"),
+    ("fit-queries X.npy --index good.index -o m --hash-function rbf", r"one of network, linear"),
+    ("fit-queries X.npy --index good.index -o m --validation 2", r"validation must be from 0 to"),
+    ("fit-queries X.npy --index good.index -o m --init y.npy", r"y\.npy"),
+    (
+        "fit-queries X.npy --index good.index -o m --init model.safetensors",
+        r"start must be the model of the codes",
+    ),
     ("search good.index X.npy", r"X\.npy holds no codes .*, or --model MODEL here"),
     # Files of features.
     ("fit X.npy y.npy -o m --checkpoint ''", r'checkpoint must name a folder, got ""; "\." is the'),

@@ -17,7 +17,7 @@ from tests.conftest import SOAK
 
 SEEDS = range(10 if SOAK else 2)
 BITS = (16, 32) if SOAK else (16,)
-N_TRAIN = 600 if SOAK else 300
+N_TRAIN = 600 if SOAK else 200
 LOSSES = [["ksh"], ["esplh"]] if SOAK else [["ksh", "esplh"]]  # each alone, or both together
 
 

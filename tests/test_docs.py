@@ -217,6 +217,15 @@ def test_verdicts_are_those_of_the_results():
         assert f"{{include}} results/{path.name}" in text
 
 
+def test_tests_that_stand_for_claims_exist():
+    text = (DOCS / "verdicts.md").read_text("utf-8")
+    named = set(re.findall(r"`(test_\w+)`", text))
+    files = (DOCS.parent / path for path in set(re.findall(r"`(tests/\S+\.py)`", text)))
+    defined = [re.findall(r"^def (test_\w+)", path.read_text("utf-8"), re.M) for path in files]
+    assert len(named) > 10
+    assert named <= set().union(*defined)
+
+
 def test_claims_outside_of_the_figures_can_fail():
     made = script("verdicts")
 
@@ -227,6 +236,27 @@ def test_claims_outside_of_the_figures_can_fail():
     for precision, iterations, expected in ((0.5, 9, [True, True]), (0.3, 10, [False, False])):
         rows = [run("as set", precision, iterations), run("no validation", 0.4, 10)]
         assert [verdict.holds for verdict in made["validation_claims"](rows)] == expected
+    ways = {"one order": 0, "one order, to the letter": 1, "no refinement": 0}
+    for plain, letter, apart, expected in ((0.8, -0.1, 0.0, True), (0.95, 0.1, 0.1, False)):
+        rows = [
+            {"way": f"MAC, {way}", "function": "linear", "bits": 8, "points": 9, "seed": 0}
+            | {"h_step": h_step, "loss": loss + letter * shifted, "two_step": {"loss": 1.0}}
+            | {"lowest": {"loss": 0.8, "precision": 0.3}}
+            | {"last": {"loss": 0.8 + apart, "precision": 0.4}}
+            for h_step, loss in (("monotone", 0.9), ("plain", plain))
+            for way, shifted in ways.items()
+        ]
+        changes = {
+            c for each in ("H_STEPS", "MU") for pair in made[f"CHANGED_{each}"] for c in pair
+        }
+        differs = [
+            {"change": change, "seed": 0, "two_step": {"loss": 1.0}}
+            | {"mac": {"loss": loss + letter * ("mu over" in change), "precision": [0.3]}}
+            for change in changes
+            for loss in [plain if "plain" in change else 0.9]
+        ]
+        judged = made["h_step_claims"](rows, differs)
+        assert [verdict.holds for verdict in judged] == [expected] * 6
     for precision, expected in ((0.5, True), (0.3, False)):
         rows = [
             {"function": "linear", "bits": 8, "seed": 0, "way": "random order", "train": train}
@@ -256,6 +286,10 @@ def test_runs_of_the_queue_have_columns_of_their_own(monkeypatch):
     )
     results = made["results_of"](figure, "sup-nestederr")["fixed", "plain"]
     assert "MACcut, ksh, rbf, 16 bits" in " ".join(results["notes"])  # is missing
+    groups = figure.groups(made["SCALE"])
+    runs = {run for group in groups for method, run in group.members() if method == run.method}
+    macs = [run for run in runs if run.method.startswith("MAC") and run.seed == 0]
+    assert f"{len(macs) - 2} of {len(macs)} runs are missing" in " ".join(results["notes"])
     [first] = [v for v in results["verdicts"] if v["claim"].startswith("MACcut reduces")]
     assert "in 2 of 2 cases" in first["numbers"]  # both losses have linear 16 bits
     assert first["verdict"] == "so far held"  # as other runs of MACcut are missing
@@ -287,13 +321,16 @@ def test_the_report_is_one_document_with_every_claim_and_every_setting(tmp_path)
         "Abstract",
         "1. Question",
         "2. Setting",
-        "3. What held",
-        "4. What did not hold",
-        "5. Why",
+        "3. How the claims are judged",
+        "4. What held",
+        "5. What did not hold",
+        "6. Why",
     ]
     places = [text.index(f"<h2>{head}</h2>") for head in heads]
     assert places == sorted(places)
     assert text.count("<summary>blocks in one order, monotone h step") >= len(figures) - 1
+    linked = set(re.findall(r"href=['\"]#([^'\"]+)", text))
+    assert linked <= set(re.findall(r"<section id='([^']+)'", text))
     assert "{include}" not in text
     assert ".md)" not in text
     assert 'src="http' not in text

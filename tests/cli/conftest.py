@@ -75,6 +75,11 @@ def made(tmp_path_factory):
     (folder / "table.csv").write_text(f"{names},y\n" + "\n".join(lines[:120]) + "\n")
     pairs = [f"{i},{i + 1},{1 if y[i] == y[i + 1] else -1}" for i in range(119)]
     (folder / "pairs.csv").write_text("i,j,y\n" + "\n".join(pairs) + "\n")
+    nearest = ((X[120:, None] - X[None, :120]) ** 2).sum(axis=2).argsort(axis=1)[:, :2]
+    asked = [
+        f"{i},{row},{2 - place}" for i, rows in enumerate(nearest) for place, row in enumerate(rows)
+    ]
+    (folder / "asked.csv").write_text("query,id,weight\n" + "\n".join(asked) + "\n")
     documents = "\n".join(f"{i},doc-{i}" for i in range(120))
     (folder / "documents.csv").write_text(f"year,doc\n{documents}\n")
     (folder / "mine.py").write_text(OWN_FEATURE)

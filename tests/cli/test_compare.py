@@ -7,6 +7,7 @@ from dataclasses import replace
 from xml.etree import ElementTree
 
 import numpy as np
+import pandas
 import pyarrow as arrow
 import pytest
 from PIL import Image
@@ -219,7 +220,18 @@ def test_texts_of_a_column(here, run):
     arguments = ("compare", "titles.parquet", "-m", "signs", "--html", "t.html", "--text")
     run(*arguments, "title")
     assert "title 11" in (here / "t.html").read_text("utf-8")
-    assert "holds nothing called 'name'" in run(*arguments, "name", code=1).output
+    refused = run(*arguments, "name", code=1).output
+    assert "holds nothing called 'name', but columns title, vector" in refused
+    named = pandas.DataFrame(X).add_prefix("f").assign(title=columns["title"])
+    named.to_csv("titles.csv", index=False)
+    named[:5].replace("title", "query", regex=True).to_csv("asked.csv", index=False)
+    refused = run("compare", "titles.csv", "-m", "signs", code=1).output
+    assert "column 'title': 'title 0' is no number" in refused
+    own = ("titles.csv", "-m", "signs", "--queries", "asked.csv", "--html", "c.html", "--text")
+    run("compare", *own, "title")  # a column of text is no feature, of points or of queries
+    page = (here / "c.html").read_text("utf-8")
+    assert "title 11" in page
+    assert "<summary>query 4" in page
 
 
 def test_texts_of_a_data_set(here, run, monkeypatch):

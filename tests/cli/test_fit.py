@@ -351,6 +351,13 @@ def test_what_to_expect_without_labels(here, run):
     assert f"held out: {last['hamming']:.3f} by Hamming distance, {last['outputs']:.3f}" in shown
     few = run("fit", "queries.npy", "-o", "m.safetensors", "--bits", "4", "--json")
     assert "expected_recall" not in few
+    by_tables = ("--query-function", "linear", "--steps", "20", "--bits", "8", "--json")
+    last = run(*arguments, *by_tables)["expected_recall"][-1]
+    learnt = auxhash.load("m.safetensors")
+    distance = learnt.tables(X[again.held_out_])[:, 0, learnt.encode(X[others])[:, 0]]
+    own = np.take_along_axis(distance, near, axis=1)[:, :, None]
+    above, tied = ((one(distance[:, None], own)).sum(axis=2) for one in (np.less, np.equal))
+    assert last["tables"] == pytest.approx(np.clip((10 - above) / tied, 0, 1).mean())
     sampled = run(*arguments, "--bits", "8", "--sample", "590", "--checkpoint", "c").output
     assert sampled.count("a sample of 570 of 600 points") == 2  # before and after training
     assert f"held out: {last['hamming']:.3f} by Hamming distance" in sampled

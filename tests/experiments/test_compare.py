@@ -589,7 +589,7 @@ def test_plots_of_comparisons(compared, digits):
     assert "What codes of a few bytes cost" in figure.get_suptitle()
 
 
-def test_the_default_methods(digits, trained):
+def test_the_default_methods(digits, trained, briefly_refined):
     found = auxhash.compare(digits, bits=8, **SMALL)
     assert [row["method"] for row in found.rows] == [*WITH_LABELS, "vectors"]
     assert {h.hash_function for h, _ in trained if isinstance(h, MACHash)} == {

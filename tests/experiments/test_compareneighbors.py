@@ -100,6 +100,7 @@ def test_the_bytes_of_models_are_counted(tmp_path):
     assert (shown["PQ"], shown["own"]) == ("20.5 kB", "-")
     few = found.protocol["few points"]
     assert few.startswith("PQ and OPQ: the 256 centroids per byte are learnt from the 540 points")
+    assert few in found.summary()
     assert "few points" not in auxhash.compare(X, "LSH", n_bytes=2, **QUICK).protocol
 
 

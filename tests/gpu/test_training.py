@@ -82,7 +82,7 @@ def test_it_learns_from_pairs(gpu, points, rng):
 def test_features_that_are_not_held(gpu, points, monkeypatch, hash_function, kept):
     X, y = points
     held = trained((X.astype(np.uint8), y), "cuda", hash_function=hash_function)
-    monkeypatch.setattr("auxhash.mac.hashfunctions.features.SHARE", 0.0)
+    monkeypatch.setattr("auxhash.mac.hashfunctions.features.FREE_MEMORY_SHARE", 0.0)
     monkeypatch.setattr("auxhash.mac.hashfunctions.features.SINGLE_SHARE", kept)
     monkeypatch.setattr("auxhash.compute.device.ROWS_PER_TASK", 16)  # in several parts
     for given in (X, X.astype(np.uint8)):
@@ -100,7 +100,7 @@ def test_points_that_stay_with_the_processor(gpu, points, monkeypatch, tmp_path,
     np.testing.assert_array_equal(
         trained((mapped, y), "cuda", hash_function=hash_function).codes_, held.codes_
     )
-    monkeypatch.setattr("auxhash.mac.hashfunctions.features.SHARE", 0.0)
+    monkeypatch.setattr("auxhash.mac.hashfunctions.features.FREE_MEMORY_SHARE", 0.0)
     monkeypatch.setattr("auxhash.compute.device.ROWS_PER_TASK", 16)  # in several parts
     streamed = trained((mapped, y), "cuda", hash_function=hash_function)
     assert streamed.loss_ == pytest.approx(held.loss_, rel=0.06)

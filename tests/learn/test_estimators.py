@@ -31,7 +31,7 @@ from auxhash.search import metrics
 from tests import oracle
 from tests.conftest import SOAK
 
-N = 600 if SOAK else 400
+N = 600 if SOAK else 240
 
 
 @pytest.fixture(scope="module")

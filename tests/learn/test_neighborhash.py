@@ -7,6 +7,7 @@ import warnings
 
 import numpy as np
 import pytest
+from scipy.sparse import csr_array
 from sklearn.base import clone
 from sklearn.datasets import load_digits
 from sklearn.utils.estimator_checks import check_estimator
@@ -20,6 +21,7 @@ from auxhash.learn.baselines import ITQ
 from auxhash.learn.training import ranking
 from auxhash.mac import hashfunctions
 from auxhash.search import metrics
+from auxhash.search.index import tables_from_outputs
 from tests.conftest import SOAK
 from tests.programs import run_python
 
@@ -87,11 +89,11 @@ def test_cosine_does_not_see_lengths(digits):
 
 def test_the_rank_that_is_told_falls(digits):
     hasher = NeighborHash(
-        16, n_steps=300, hash_function="linear", query_function=None, random_state=0
+        16, n_steps=100, hash_function="linear", query_function=None, random_state=0
     ).fit(digits[0])
     ranks = [step.rank for step in hasher.history_]
     assert ranks[-1] < 0.9 * ranks[0]  # of points that are not learnt from
-    assert hasher.history_[-1].step == 300
+    assert hasher.history_[-1].step == 100
     assert hasher.n_learnt_ == 500
     assert hasher.device_ == "cpu"
 
@@ -276,8 +278,8 @@ def test_public_name():
 
 @pytest.mark.parametrize("hash_function", ["linear", "rbf", "network"])
 def test_what_the_caller_wants_of_small_numbers_changes_nothing(hash_function):
-    X = np.random.default_rng(0).normal(size=(300, 16)).astype(np.float32)
-    hasher = NeighborHash(8, hash_function=hash_function, n_steps=20, random_state=0, n_jobs=2)
+    X = np.random.default_rng(0).normal(size=(150, 16)).astype(np.float32)
+    hasher = NeighborHash(8, hash_function=hash_function, n_steps=10, random_state=0, n_jobs=2)
     usual = hasher.fit(X).encode(X)
     with np.errstate(all="raise"):
         np.testing.assert_array_equal(hasher.fit(X).encode(X), usual)
@@ -287,7 +289,7 @@ def test_what_the_caller_wants_of_small_numbers_changes_nothing(hash_function):
 @pytest.mark.parametrize("hash_function", ["network", "linear", "rbf"])
 def test_tables_rank_neighbours_better_than_bits(hash_function, query_function, keeps_tables):
     """By points that are not learnt from, and the prefixes are codes of their own."""
-    X = np.random.default_rng(0).normal(size=(400, 12))
+    X = np.random.default_rng(0).normal(size=(250, 12))
     hasher = NeighborHash(
         *(16, "euclidean", hash_function),
         n_steps=30,
@@ -330,7 +332,7 @@ def test_points_that_judge_are_not_learnt_from(digits):
 
 
 def test_same_seed_gives_the_same_tables_on_any_number_of_threads(keeps_tables):
-    X = np.random.default_rng(0).normal(size=(600, 9))
+    X = np.random.default_rng(0).normal(size=(300, 9))
     one, other = (
         NeighborHash(11, n_steps=20, query_function="network", n_jobs=n, random_state=3).fit(X)
         for n in (1, 2)
@@ -352,6 +354,7 @@ def test_codes_learnt_with_their_tables(tmp_path, keeps_tables):
     assert hasher.history_[-1].step == 80
     hasher.save(tmp_path / "model.safetensors")
     loaded = auxhash.load(tmp_path / "model.safetensors")
+    assert repr(loaded.tables_) == "TableFunction(2 bytes, vectors of 16 numbers by NetworkHash)"
     np.testing.assert_array_equal(loaded.tables(X), hasher.tables(X))
     np.testing.assert_array_equal(loaded.encode(X), hasher.encode(X))
 
@@ -359,6 +362,7 @@ def test_codes_learnt_with_their_tables(tmp_path, keeps_tables):
 @pytest.mark.parametrize(
     ("parameters", "message"),
     [
+        ({"prefixes": 8}, "prefixes must be numbers of bits, such as"),
         ({"prefixes": (8, 20)}, "multiples of 8"),
         ({"prefixes": (16, 8)}, "rising"),
         ({"prefixes": (32,)}, "prefixes must be a whole number from 8 to 31"),
@@ -402,7 +406,7 @@ def test_faiss_takes_over_as_an_additive_quantiser(query_function, keeps_tables)
 
 def test_a_warm_start_goes_on_from_what_was_learnt(digits, tmp_path):
     X = digits[0]
-    parameters = {**QUICK, "hash_function": "linear", "query_function": None, "n_steps": 300}
+    parameters = {**QUICK, "hash_function": "linear", "query_function": None, "n_steps": 100}
     first = NeighborHash(**parameters).fit(X)
     first.save(tmp_path / "first.safetensors")
     on = auxhash.load(tmp_path / "first.safetensors")
@@ -414,3 +418,43 @@ def test_a_warm_start_goes_on_from_what_was_learnt(digits, tmp_path):
         on.set_params(n_bits=16).fit(X)
     with pytest.raises(ValueError, match="features"):
         on.set_params(n_bits=12).fit(X[:, :20])
+
+
+def test_queries_with_relevant_rows_are_learnt_from_beside_neighbours():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(400, 10))
+    rows, new = np.split(rng.permutation(400), [300])
+    Q = X.copy()
+    Q[:, 5:] = rng.permutation(Q[:, 5:])  # say nothing of what is relevant
+    hasher = NeighborHash(24, "euclidean", "linear", n_steps=30, random_state=0)
+    hasher.set_params(query_function="linear")
+    alone, asked = (
+        clone(hasher).fit(X, **more) for more in ({}, {"queries": Q[rows], "relevant": rows})
+    )
+
+    def found(model, row_numbers):
+        index = HammingIndex(24).add(model.codes_)
+        hits = index.search_tables(tables_from_outputs(model.decision_function(Q[row_numbers])), 20)
+        return np.mean([row in near for row, near in zip(row_numbers, hits[1], strict=True)])
+
+    assert found(asked, new) > 1.5 * found(alone, new)
+    weighted = csr_array((np.ones(300), (np.arange(300), rows)), shape=(300, 400))
+    again = clone(hasher).fit(X, queries=Q[rows], relevant=weighted)
+    assert found(again, new) > 1.5 * found(alone, new)
+    given = NeighborHash(24, "euclidean", "network", n_steps=3, random_state=0, max_points=50)
+    assert given.fit(X, queries=Q[rows], relevant=rows).n_learnt_ == 400
+
+
+@pytest.mark.parametrize(
+    ("asked", "message"),
+    [
+        ({"queries": np.ones((3, 6))}, "queries and relevant, the rows of X"),
+        ({"relevant": [0, 1, 2]}, "queries and relevant, the rows of X"),
+        ({"queries": np.ones((3, 5)), "relevant": [0, 1, 2]}, "must have the 6 features of X"),
+        ({"queries": np.ones((3, 6)), "relevant": [0, 1, 30]}, "must lie in 0..29, got 30"),
+        ({"queries": np.ones((3, 6)), "relevant": [0, 1]}, "for each of 3 queries"),
+    ],
+)
+def test_wrong_queries_are_refused(asked, message):
+    with pytest.raises(ValueError, match=message):
+        NeighborHash(8, n_steps=1).fit(np.random.default_rng(0).normal(size=(30, 6)), **asked)

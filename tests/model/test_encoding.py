@@ -90,6 +90,18 @@ def test_the_order_in_memory_is_kept():
         assert found.flags.writeable
 
 
+def test_numbers_of_half_precision_take_its_room():
+    for kind in (np.float32, np.float64):
+        value = np.array([[0.5, -0.0, 1 / 1024], [65504, np.inf, -3]], kind)
+        coded, stored = encode(value)
+        assert stored["value"].dtype == np.float16
+        back = decode(coded, stored)
+        assert back.dtype == kind
+        np.testing.assert_array_equal(np.signbit(back), np.signbit(value))
+        np.testing.assert_array_equal(back, value)
+        assert encode(value + kind(1e-7))[1]["value"].dtype == kind
+
+
 def test_arrays_of_objects():
     names = np.array(["a", "b\0", None, [1, 2]], object).reshape(2, 2)
     found = through_json(names)

@@ -1,5 +1,6 @@
 """Every path against brute force, and every wrong request with its reason."""
 
+import asyncio
 import base64
 import io
 from dataclasses import replace
@@ -8,13 +9,15 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from auxhash import NeighborHash
+from auxhash import HammingIndex, NeighborHash, QueryTables, stores
 from auxhash.codes import hamming
+from auxhash.compute.fingerprint import OtherModelError
 from auxhash.files.images import ImageFeature, gist_feature
 from auxhash.search.expected import ExpectedRecall
 from auxhash.search.index import tables_from_outputs
 from auxhash.search.metrics.recall import expected_recall
 from auxhash.serve import incoming
+from auxhash.serve import start as starting
 from auxhash.stores.sqlite import SqliteStore
 from auxhash.stores.store import Store
 from tests.serve.conftest import BITS, FEATURES
@@ -648,3 +651,54 @@ def test_wrong_images(url, hasher, images, says):
         points = [{"id": i, "image": image} for i, image in enumerate(images)]
         told = reason(client.put("/points", json={"points": points}), 422)
         assert told == "a request has at most 16 images, got 17" or says in told
+
+
+def test_queries_of_another_kind_are_encoded_by_a_model_of_their_own(url, hasher, tmp_path):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(60, 6))
+    codes, Q = hasher.encode(X), np.tanh(X @ rng.normal(size=(6, 4)))
+    asker = QueryTables(BITS, "linear", "euclidean", n_steps=2, random_state=0)
+    asker.fit(Q, np.arange(60), codes, made_for=hasher.fingerprint)
+    asker.save(tmp_path / "asker.safetensors")
+    hasher.save(tmp_path / "model.safetensors")
+
+    def opened():
+        files = tmp_path / "model.safetensors", tmp_path / "asker.safetensors"
+        return starting.service(url, str(files[0]), query_model=str(files[1]))
+
+    with asking(url, hasher, opened=opened) as client:
+        while not client.work.ready:
+            client.runner.run(asyncio.sleep(0.005))
+        points = [{"id": i, "vector": x.tolist()} for i, x in enumerate(X)]
+        assert client.put("/points", json={"points": points}).status_code == 200
+        info = client.get("/info").json()
+        assert (info["n_features"], info["n_query_features"]) == (6, 4)
+        assert info["by"] == ["hamming", "outputs", "tables"]
+        asked = {"vectors": Q[:5].tolist(), "k": 3, "by": "tables"}
+        results = client.post("/points/query", json=asked).json()["results"]
+        index = HammingIndex(BITS).add(codes)
+        hits = [[hit["id"] for hit in each["hits"]] for each in results]
+        np.testing.assert_array_equal(hits, index.search_tables(asker.tables(Q[:5]), 3)[1])
+        wrong = {"vectors": X[:1].tolist()}
+        assert reason(client.post("/points/query", json=wrong), 422).startswith(
+            "vectors must be 4 numbers, as the model takes, got 6"
+        )
+        again = {"vectors": Q[:1].tolist(), "rerank": 5}
+        assert "leave out" in reason(client.post("/points/query", json=again), 422)
+
+
+def test_a_model_of_queries_for_other_codes_is_refused(url, hasher):
+    Q = np.random.default_rng(0).normal(size=(30, 4))
+    asker, other = (
+        QueryTables(bits, "linear", n_steps=1).fit(Q, np.arange(30), np.zeros((30, 3), np.uint8))
+        for bits in (BITS, 24)
+    )
+    with pytest.raises(OtherModelError, match="model of queries was learnt for codes of model"):
+        Service(stores.open(url, BITS), hasher, asker=asker.model_)
+    with pytest.raises(
+        ValueError, match="is for codes of 24 bits, and the model makes codes of 20"
+    ):
+        Service(stores.open(url, BITS), hasher, asker=other.model_)
+    with pytest.raises(ValueError, match="needs the model of the codes"):
+        Service(stores.open(url, BITS), asker=asker.model_)
+    Service(stores.open(url, BITS), hasher, asker=asker.model_, any_model=True).close()

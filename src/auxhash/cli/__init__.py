@@ -9,6 +9,7 @@ from auxhash.cli.data import data
 from auxhash.cli.encode import encode, export
 from auxhash.cli.evaluate import evaluate
 from auxhash.cli.fit import fit
+from auxhash.cli.fit_queries import fit_queries
 from auxhash.cli.group import Commands
 from auxhash.cli.index import add, index, remove
 from auxhash.cli.inspect import inspect
@@ -57,6 +58,7 @@ for command in (
     encode,
     index,
     search,
+    fit_queries,
     add,
     remove,
     store,

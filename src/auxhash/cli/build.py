@@ -12,13 +12,10 @@ import click
 
 from auxhash.cli.fit import fit
 from auxhash.cli.output import (
-    header_option,
-    id_option,
     jobs_option,
     json_option,
-    label_option,
     number,
-    own_feature_option,
+    points_options,
     seed_option,
     show,
     tell,
@@ -45,10 +42,7 @@ UNFINISHED = "learning.safetensors"  # becomes the model at the end; after Ctrl-
 )
 @click.option("--vectors", is_flag=True, help="Keep the vectors, to re-rank what codes find.")
 @click.option("--force", is_flag=True, help="Replace FOLDER, if it was made by build.")
-@id_option
-@own_feature_option
-@label_option
-@header_option
+@points_options
 @seed_option
 @jobs_option
 @json_option

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 
     from auxhash.experiments.comparison import ComparedRows
     from auxhash.experiments.datasets import Dataset
+    from auxhash.files.report import IdColumns
     from auxhash.files.rows import Rows
 
 
@@ -118,7 +119,8 @@ def compare(
         points = datasets.load(data, **({} if n_train is None else {"n_train": n_train}))
         labelled = points.query.y is not None or bool(settings["bits"])
     else:
-        points = inputs.points(data, own, label, jobs, header, id_column)
+        passed = _no_features(data, id_column, settings["text"], header)
+        points = inputs.points(data, own, label, jobs, header, passed)
         asked = labels is not None or label != DEFAULT_LABEL or points.names is not None
         labelled = asked or points.read_labels is not None
     if settings["n_bytes"] or not labelled:
@@ -198,13 +200,17 @@ def _compare_neighbors(
     from auxhash.experiments.neighborpage import write_page
 
     text, queries = settings["text"], None
+    query_names: Sequence[str] | None = None
     if text and page is None:
         raise ValueError("--text is for --html, which is not given")
     if len(settings["seeds"]) > 1:
         raise ValueError("--seed can be given once where neighbours are compared")
     if settings["queries"]:
         columns = None if isinstance(points, Dataset) else points.columns
-        queries = inputs.finite_vectors(settings["queries"], header, columns, settings["id_column"])
+        passed = _no_features(settings["queries"], settings["id_column"], text, header)
+        queries = inputs.finite_vectors(settings["queries"], header, columns, passed)
+        if not isinstance(passed, str):
+            query_names = inputs.texts(text, settings["queries"], len(queries), header)
     names, held_out_names = _texts(points, text, header) if page else (None, None)
     comparison = compare_neighbors(
         points if isinstance(points, Dataset) else points.all(),
@@ -225,12 +231,19 @@ def _compare_neighbors(
     if page is None:
         _show_comparison(comparison, as_json)
         return
-    query_names = None if settings["queries"] else held_out_names
+    query_names = query_names if settings["queries"] else held_out_names
     # Queries of a file have no pictures; and where texts are given, they are wanted.
     pictures = _pictures(points) if queries is None and not text else ()
     write_page(comparison, page, used_command(), names, query_names, *pictures)
     line = f"The same with curves, and what queries find: {page}"
     _show_comparison(comparison, as_json, line, page=str(page))
+
+
+def _no_features(path: str, id_column: str, text: str | None, header: bool | None) -> "IdColumns":
+    """Return the columns that are no features: that of ids, and that of --text if there is one."""
+    from auxhash.files import tables
+
+    return (id_column, text) if text and text in tables.column_names(path, header) else id_column
 
 
 def _texts(

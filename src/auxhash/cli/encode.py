@@ -9,13 +9,10 @@ import click
 
 from auxhash.cli.output import (
     force_option,
-    header_option,
-    id_option,
     jobs_option,
     json_option,
-    label_option,
     number,
-    own_feature_option,
+    points_options,
     show,
 )
 from auxhash.compute.words import count
@@ -40,11 +37,8 @@ if TYPE_CHECKING:
     metavar="ADDRESS",
     help="Of a Dask cluster that encodes many files; local: one on this machine.",
 )
-@id_option
 @force_option
-@own_feature_option
-@label_option
-@header_option
+@points_options
 @jobs_option
 @json_option
 def encode(

@@ -11,13 +11,10 @@ from auxhash.cli.output import (
     DEFAULT_LABEL,
     device_option,
     force_option,
-    header_option,
-    id_option,
     jobs_option,
     json_option,
-    label_option,
     number,
-    own_feature_option,
+    points_options,
     seed_option,
     show,
     table,
@@ -150,10 +147,7 @@ def _numbers(
 @click.option("--init", metavar="MODEL", help="Go on from this model, with these points.")
 @click.option("--checkpoint", metavar="DIR", help="Keep what a killed run needs to go on here.")
 @force_option
-@own_feature_option
-@label_option
-@id_option
-@header_option
+@points_options
 @seed_option
 @device_option
 @jobs_option
@@ -306,6 +300,11 @@ def fit(
     _show_fitted(
         output, hasher, len(points), is_sample, seconds, choice, expected, precision, as_json
     )
+    if init is not None and not as_json:
+        click.echo(
+            f"Codes of {init} are another model's: encode all again with {output}, or learn to ask "
+            "the old codes with it (auxhash fit-queries)."
+        )
     if getattr(hasher, "interrupted_", False):
         how = "the same command goes on" if checkpoint else "with --checkpoint it could go on"
         click.echo(f"Interrupted: {output} is the best model so far; {how}.", err=True)
@@ -664,7 +663,8 @@ def _expected(
     functions = hasher.encode, hasher.decision_function
     if isinstance(hasher, NeighborHash):
         rows, metric, codes = hasher.held_out_, hasher.metric, hasher.codes_
-        return expected_recall(*functions, X, rows, metric, codes, seed, hasher.n_jobs)
+        tables = None if hasher.tables_ is None else hasher.tables
+        return expected_recall(*functions, X, rows, metric, codes, seed, hasher.n_jobs, tables)
     return expected_recall(*functions, X, held_out, "cosine", seed=seed)
 
 

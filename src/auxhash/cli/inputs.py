@@ -275,7 +275,10 @@ def vectors_and_ids(
 
 
 def finite_vectors(
-    path: str, header: HeaderChoice, names: list[str] | None, id_column: str = report.IDS
+    path: str,
+    header: HeaderChoice,
+    names: list[str] | None,
+    id_column: report.IdColumns = report.IDS,
 ) -> AnyArray:
     """`vectors` that are all read, and hold neither NaN nor infinity."""
     return tables.check_finite(_vectors(path, header, names, id_column)[0], path)
@@ -410,7 +413,7 @@ def _vectors(
     path: str,
     header: HeaderChoice,
     names: list[str] | None,
-    id_column: str = report.IDS,
+    id_column: report.IdColumns = report.IDS,
 ) -> tuple[AnyArray, list[str] | None, Callable[[], AnyArray] | None]:
     """Vectors, what their columns are called, and what reads their ids if there are any."""
     features = tables.take_features(path, role="vectors", header=header, id_column=id_column)

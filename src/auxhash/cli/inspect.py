@@ -199,7 +199,8 @@ def _recall_of(model: "Model", X: "AnyArray") -> tuple[dict[str, Any], str]:
     from auxhash.search.metrics.recall import drift, expected_recall
 
     metric = cast("Metric", model.metric or "cosine")
-    now = expected_recall(model.encode, model.decision_function, X, metric=metric)
+    tables = None if model.table_function is None else model.tables
+    now = expected_recall(model.encode, model.decision_function, X, metric=metric, tables=tables)
     if not now:
         return {}, f"recall is not measured: {count(len(X), 'point')} are too few"
     facts: dict[str, Any] = {"recall": [vars(each) for each in now]}

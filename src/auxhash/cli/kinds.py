@@ -11,8 +11,8 @@ PAGE = "a page in HTML"
 GRAPH = "an ONNX graph"
 NUMBERS = "the numbers of a figure"
 
-START = 256  # bytes that are looked at
-SAFETENSORS = 8  # where the header of such a file begins, after its length
+BYTES_READ = 256  # bytes that are looked at
+SAFETENSORS_AT = 8  # where the header of such a file begins, after its length
 OTHERS = {b"PAR1": "a .parquet file", b"SQLite format 3\0": "a database"}
 
 
@@ -22,13 +22,13 @@ def kind_of(path: Path) -> str:
     from auxhash.search.index.named import is_index
 
     with path.open("rb") as file:
-        start = file.read(START)
+        start = file.read(BYTES_READ)
     if is_index(path):
         return INDEX
-    if start[SAFETENSORS:].startswith(b'{"'):
+    if start[SAFETENSORS_AT:].startswith(b'{"'):
         if f'"{codefiles.KEY}":'.encode() in start:
             return CODES
-        ours = start[SAFETENSORS:].startswith(b'{"__metadata__":{"auxhash":')
+        ours = start[SAFETENSORS_AT:].startswith(b'{"__metadata__":{"auxhash":')
         return MODEL if ours else "a safetensors file of something else"
     if start.startswith(b"\x93NUMPY"):
         return _array(path)

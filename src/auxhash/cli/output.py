@@ -4,8 +4,8 @@ import json
 import math
 import shlex
 import sys
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 from click.core import ParameterSource
@@ -16,8 +16,10 @@ if TYPE_CHECKING:
 
     from auxhash.codes import Packed
 
+Command = TypeVar("Command", bound=Callable[..., object])
+
 MESSAGES = "auxhash.messages"  # where click's context keeps the lines of `tell`
-WIDE = 160  # columns, if the output is no terminal
+WIDE_COLUMNS = 160  # columns, if the output is no terminal
 
 json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON, for machines.")
 jobs_option = click.option("--jobs", type=int, help="Threads; by default, all cores.")
@@ -69,6 +71,13 @@ own_feature_option = click.option(
 )
 
 
+def points_options(command: Command) -> Command:
+    """Add the options that say how points are read: --features, --label, --id and --header."""
+    for option in (header_option, id_option, label_option, own_feature_option):
+        command = option(command)
+    return command
+
+
 def show(result: Mapping[str, Any], as_json: bool, *shown: "RenderableType") -> None:
     """Print `result` as JSON, with the lines of `tell`; or else print `shown`."""
     if as_json:
@@ -90,7 +99,7 @@ def show(result: Mapping[str, Any], as_json: bool, *shown: "RenderableType") -> 
 def _draw(table: "RenderableType") -> None:
     from rich.console import Console  # here: it takes longer to import than codes to be made
 
-    width = None if sys.stdout.isatty() else WIDE
+    width = None if sys.stdout.isatty() else WIDE_COLUMNS
     Console(width=width, highlight=False, markup=False, emoji=False).print(table)
 
 

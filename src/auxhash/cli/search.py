@@ -9,12 +9,9 @@ import click
 from auxhash.cli.output import (
     any_model_option,
     force_option,
-    header_option,
-    id_option,
     jobs_option,
     json_option,
-    label_option,
-    own_feature_option,
+    points_options,
     tell,
     tell_of_ties,
 )
@@ -65,7 +62,6 @@ MOST_CANDIDATES = 10_000  # to re-rank, where more are taken as they are all equ
     "column of ids, or else row i for id i) or of this folder's pictures, or by the outputs of "
     "--model.",
 )
-@id_option
 @click.option(
     "--query-vectors",
     metavar="FILE",
@@ -88,9 +84,7 @@ MOST_CANDIDATES = 10_000  # to re-rank, where more are taken as they are all equ
 @click.option("-o", "--output", metavar="FILE", help="Write distances and ids to this .npz file.")
 @force_option
 @any_model_option
-@own_feature_option
-@label_option
-@header_option
+@points_options
 @jobs_option
 @json_option
 def search(

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from auxhash.serve.service import Service
 
 TOKEN_NAME = "AUXHASH_TOKEN"
-SHORTEST = 16  # characters of a token
+MIN_TOKEN = 16  # characters of a token
 REQUIRED_MODULES = ("fastapi", "fastapi_offline", "uvicorn", "prometheus_client", "PIL")
 
 
@@ -36,6 +36,12 @@ REQUIRED_MODULES = ("fastapi", "fastapi_offline", "uvicorn", "prometheus_client"
     "--old-model",
     metavar="FILE",
     help="The model of the codes in the store, until they are encoded again by MODEL.",
+)
+@click.option(
+    "--query-model",
+    metavar="FILE",
+    help="The model that encodes vectors of queries, if they are of another kind: one that "
+    "`auxhash fit-queries` learnt for the codes of MODEL.",
 )
 @click.option("--host", default="127.0.0.1", show_default=True, help="Where to listen.")
 @click.option("--port", type=click.IntRange(0, 65535), default=8000, show_default=True)
@@ -64,6 +70,7 @@ def serve(
     store: str | None,
     bits: int | None,
     old_model: str | None,
+    query_model: str | None,
     host: str,
     port: int,
     token_file: str | None,
@@ -88,6 +95,7 @@ def serve(
       auxhash serve
       auxhash serve --model model.safetensors --store sqlite:///items.db --port 0
       auxhash serve --store sqlite:///new.db --bits 64
+      auxhash serve --model model.safetensors --store sqlite:///a.db --query-model asker.safetensors
     """
     _check_installed()
     from auxhash.serve import app, server
@@ -104,6 +112,8 @@ def serve(
         raise click.UsageError("--bits is for a --store without --model, which says how many")
     if old_model is not None and model is None:
         raise click.UsageError("--old-model is the one before --model: give both")
+    if query_model is not None and model is None:
+        raise click.UsageError("--query-model asks the codes of --model: give both")
     most = _limits(limits)
     token = _token(token_file)
     if token is None and not server.is_loopback(host):
@@ -123,7 +133,9 @@ def serve(
         from auxhash.stores import NoStoreError
 
         try:
-            return start.service(store, model, most, jobs, own, old_model, any_model, bits)
+            return start.service(
+                store, model, most, jobs, own, old_model, any_model, bits, query_model
+            )
         except NoStoreError as error:
             reason = str(error).partition(";")[0]
             raise ValueError(f"{reason}: --model or --bits would make one") from error
@@ -166,9 +178,9 @@ def _token(path: str | None) -> str | None:
     if token is None:
         return None
     token, source = token.strip(), path or TOKEN_NAME
-    if len(token) < SHORTEST or not token.isascii() or not token.isprintable() or " " in token:
+    if len(token) < MIN_TOKEN or not token.isascii() or not token.isprintable() or " " in token:
         raise ValueError(
-            f"the token in {source} must be at least {SHORTEST} characters of ASCII without spaces"
+            f"the token in {source} must be at least {MIN_TOKEN} characters of ASCII without spaces"
         )
     return token
 

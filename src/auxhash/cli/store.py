@@ -14,8 +14,7 @@ from auxhash.cli.output import (
     id_option,
     jobs_option,
     json_option,
-    label_option,
-    own_feature_option,
+    points_options,
     progress_wanted,
     seed_option,
     show,
@@ -162,10 +161,7 @@ def push(
 @click.option("-o", "--output", metavar="FILE", help="Write distances and ids to this .npz file.")
 @force_option
 @any_model_option
-@own_feature_option
-@label_option
-@id_option
-@header_option
+@points_options
 @jobs_option
 @json_option
 def search(
@@ -255,10 +251,7 @@ def _nearest(opened: "Store", asked: EncodedQueries, k: int) -> SearchHits:
     metavar="FILE",
     help="The ids of VECTORS; by default, their column --id, or else the row numbers.",
 )
-@id_option
-@own_feature_option
-@label_option
-@header_option
+@points_options
 @jobs_option
 @json_option
 def reencode(

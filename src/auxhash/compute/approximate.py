@@ -7,7 +7,7 @@ The few points whose lists hold too few others get their exact neighbours.
 """
 
 from collections.abc import Iterator
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -175,7 +175,12 @@ def _squares(A: Single, B: Single) -> Single:
 
 @kernel
 def _keep_smallest(
-    table: Any, numbers: Any, itself: Any, points: Any, best: Any, indices: Any
+    table: AnyArray,
+    numbers: AnyArray,
+    itself: AnyArray,
+    points: AnyArray,
+    best: AnyArray,
+    indices: AnyArray,
 ) -> None:
     """Merge the distances of some points, which are rows of `table`, from others, which have these
     numbers, into the smallest so far, in rising order. Column `itself` is left out."""

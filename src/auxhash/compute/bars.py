@@ -15,7 +15,8 @@ if TYPE_CHECKING:
     from rich.console import RenderableType
     from rich.progress import Progress, ProgressColumn, Task
 
-LINE_SECONDS = 10.0  # from one plain line to the next; shorter work writes none
+LINE_SECONDS = 10.0  # from one plain line to the next at least; shorter work writes none
+LINE_SHARE = 0.05  # of the time taken, that passes before the next line: of hours, not thousands
 
 
 def new_bar(disable: bool = False, listener: Listener | None = None) -> "Progress":
@@ -59,7 +60,7 @@ def bar_of(
 ) -> "Progress":
     """A bar of these columns; below it, the progress that the listener hears of.
 
-    Without a terminal, the same in a line every LINE_SECONDS.
+    Without a terminal, the same in a line every LINE_SECONDS, of long work more rarely.
     """
     from rich import get_console
     from rich.progress import Progress
@@ -93,9 +94,13 @@ def bar_of(
             self.ended.set()
             self.writing.join()
 
+        @property
+        def taken(self) -> float:
+            return time.monotonic() - self.began
+
         def write_lines(self) -> None:
             written = False
-            while not self.ended.wait(LINE_SECONDS):
+            while not self.ended.wait(max(LINE_SECONDS, LINE_SHARE * self.taken)):
                 written = self.write_line()
             if written:  # of long work the end as well
                 self.write_line()
@@ -103,7 +108,7 @@ def bar_of(
         def write_line(self) -> bool:
             if not self.tasks:  # it has only begun
                 return False
-            task, taken = self.tasks[0], time.monotonic() - self.began
+            task, taken = self.tasks[0], self.taken
             of = "" if task.total is None else f"{task.completed:,.0f} of {task.total:,.0f}"
             parts = task.fields.get("stage", ""), of, task.description
             heard = "" if listener is None else listener.describe()

@@ -9,7 +9,7 @@ from dask import delayed
 
 from auxhash.compute.checks import ArgumentError
 
-POLL = 1.0  # seconds after which a wait looks whether scheduler and workers are still there
+SECONDS_PER_POLL = 1.0  # a wait looks whether scheduler and workers are still there
 NO_WORKERS = 60.0  # seconds that a cluster may be without workers: one may be starting
 
 
@@ -45,7 +45,7 @@ class Cluster:
         limit, since = time.monotonic() + self.timeout, None
         while True:
             try:
-                return future.result(timeout=POLL)
+                return future.result(timeout=SECONDS_PER_POLL)
             except TimeoutError:
                 now = time.monotonic()
                 since = None if self.workers() else since or now

@@ -264,7 +264,9 @@ def _merge(
 
 
 @kernel
-def _keep_nearest(starts: Any, numbers: Any, exact: Any, index: Any, best: Any) -> None:
+def _keep_nearest(
+    starts: AnyArray, numbers: AnyArray, exact: AnyArray, index: AnyArray, best: AnyArray
+) -> None:
     """Merge the new points of each query, in rising order from its start, into its k nearest."""
     k = index.shape[1]
     merged, distances = np.empty(k, np.int64), np.empty(k)

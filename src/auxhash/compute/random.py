@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from auxhash.compute import checks
+from auxhash.compute.arrays import AnyArray
 from auxhash.compute.kernels import kernel
 
 RandomState = int | np.random.Generator | np.random.RandomState | None
@@ -51,7 +52,7 @@ def random_below(seed: int, counter: int, m: int) -> Any:
 
 
 @kernel
-def sample(m: int, k: int, seed: int, stream: int, taken: Any, out: Any) -> int:
+def sample(m: int, k: int, seed: int, stream: int, taken: AnyArray, out: AnyArray) -> int:
     """Put min(m, k) distinct integers of 0..m-1 into `out` (Floyd's method); return how many.
 
     `taken` is a scratch array of at least m entries, all False before and after.

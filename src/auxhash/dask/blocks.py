@@ -6,8 +6,8 @@ from typing import Any, NamedTuple
 
 import dask
 import numpy as np
-from numpy.typing import NDArray
 
+from auxhash.compute.arrays import AnyArray
 from auxhash.compute.checks import ArgumentError
 from auxhash.compute.cluster import Cluster
 from auxhash.compute.words import count
@@ -23,7 +23,7 @@ class Blocks(NamedTuple):
     X: list[Any]
     y: list[Any]
     n_features: int
-    names: NDArray[Any] | None  # of the features of a dataframe
+    names: AnyArray | None  # of the features of a dataframe
 
 
 def is_lazy(X: Any) -> bool:
@@ -42,7 +42,7 @@ def rows_of(X: Any, name: str) -> list[Any]:
     return list(X.to_delayed().ravel())
 
 
-def columns_of(X: Any) -> tuple[int, NDArray[Any] | None]:
+def columns_of(X: Any) -> tuple[int, AnyArray | None]:
     """Return the number of features, and their names where a dataframe has any."""
     if hasattr(X, "chunks"):
         if X.ndim != 2 or np.isnan(X.shape[1]):

@@ -6,10 +6,10 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from auxhash.codes import Packed, pack
 from auxhash.compute import checks, context, threads
+from auxhash.compute.arrays import AnyArray
 from auxhash.compute.checks import ArgumentError
 from auxhash.compute.peers import peers
 from auxhash.learn.estimators import MACHash
@@ -30,7 +30,7 @@ class PartitionSummary(NamedTuple):
 
     n: int
     n_features: int
-    labels: NDArray[Any]  # that occur; of an indicator matrix, the columns that are not all 0
+    labels: AnyArray  # that occur; of an indicator matrix, the columns that are not all 0
     several: bool  # whether it is an indicator matrix
     fingerprint: str  # of the points as they are learnt from
 
@@ -106,7 +106,7 @@ def _checked(X: Any, y: Any) -> TrainingPoints:
 
 def codes_of(
     X: Any, y: Any, h: HashFunction, validation: Validation | None, rng: np.random.Generator
-) -> tuple[Packed, NDArray[Any] | None]:
+) -> tuple[Packed, AnyArray | None]:
     """Return packed codes and labels of the points of a partition that were learnt from.
 
     `rng` is the generator that drew the points to hold out.

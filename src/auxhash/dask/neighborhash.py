@@ -7,11 +7,11 @@ from itertools import pairwise
 from typing import Any, NamedTuple, Self
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
 from auxhash.codes import Packed, n_bytes, pack
 from auxhash.compute import checks, context, threads
+from auxhash.compute.arrays import AnyArray
 from auxhash.compute.checks import ArgumentError
 from auxhash.compute.cluster import Cluster
 from auxhash.compute.random import generator
@@ -152,7 +152,7 @@ def _summarize(X: Any) -> _PointsSummary:
     return _PointsSummary(n, n_features, fingerprint(_checked(X), None) if n else "")
 
 
-def _checked(X: Any) -> NDArray[Any]:
+def _checked(X: Any) -> AnyArray:
     return check_points(NeighborHash(), X, least=1, all_points=False)
 
 
@@ -164,12 +164,12 @@ def _shares(max_points: int, sizes: Sequence[int]) -> list[int]:
     return [int(end - start) for start, end in pairwise(ends)]
 
 
-def _sample(X: Any, share: int, rng: np.random.Generator) -> NDArray[Any]:
+def _sample(X: Any, share: int, rng: np.random.Generator) -> AnyArray:
     """Draw `share` rows of a partition, as a single machine draws them."""
     points = _checked(X)
     if share == len(points):
         return points
-    rows: NDArray[Any] = points[np.sort(rng.permutation(len(points))[:share])]
+    rows: AnyArray = points[np.sort(rng.permutation(len(points))[:share])]
     return rows
 
 
@@ -177,7 +177,7 @@ def _sample(X: Any, share: int, rng: np.random.Generator) -> NDArray[Any]:
 def _train(
     settings: RankSettings,
     n_jobs: int | None,
-    sample: list[NDArray[Any]],
+    sample: list[AnyArray],
     generators: list[np.random.Generator],
 ) -> RankResult:
     with context.using(n_jobs=n_threads() if n_jobs is None else n_jobs):

@@ -19,9 +19,9 @@ from typing import Any, NamedTuple
 
 import distributed
 import numpy as np
-from numpy.typing import NDArray
 
 from auxhash.compute import context
+from auxhash.compute.arrays import AnyArray
 from auxhash.compute.context import Common
 from auxhash.compute.registry import register
 
@@ -68,8 +68,8 @@ class PartitionPeers:
     def most(self, value: Common) -> Common:
         return self._exchange("most", value)  # type: ignore[no-any-return]
 
-    def join(self, rows: NDArray[Any]) -> NDArray[Any]:
-        joined: NDArray[Any] = self._exchange("join", rows)
+    def join(self, rows: AnyArray) -> AnyArray:
+        joined: AnyArray = self._exchange("join", rows)
         return joined
 
     def by(self, place: int, make: Callable[[], Common]) -> Common:

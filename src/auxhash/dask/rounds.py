@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from auxhash.compute.cluster import POLL, Cluster, ClusterError, named
+from auxhash.compute.cluster import SECONDS_PER_POLL, Cluster, ClusterError, named
 from auxhash.compute.registry import register
 from auxhash.dask.part import LogEntry, Partition, Request, combine
 from auxhash.learn.training.checkpoint import Checkpoint, RunIdentity
@@ -145,7 +145,7 @@ class Rounds:
         while calls:
             place = next(iter(calls))
             try:
-                arrived[place] = calls[place].result(timeout=POLL)
+                arrived[place] = calls[place].result(timeout=SECONDS_PER_POLL)
                 del calls[place]
             except TimeoutError:
                 for lost in self._missing(calls):

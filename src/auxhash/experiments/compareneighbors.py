@@ -137,14 +137,15 @@ class NeighborComparison(ComparedRows):
         ]
 
     def summary(self) -> str:
-        """One sentence: the best of each size."""
+        """The best of each size, and what makes it look better than it is."""
         best = [
             f"{row['method']} finds {share(row[MEASURES[0]])} of the {NEAREST} nearest with "
             f"{count(row['bytes'], 'byte')}"
             for row in self.rows
             if row["best"]
         ]
-        return f"{'; '.join(best)}." if best else ""
+        doubt = self.protocol.get("few points")
+        return " ".join(f"{part}." for part in ("; ".join(best), doubt) if part)
 
 
 def curves(

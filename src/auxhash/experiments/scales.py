@@ -101,6 +101,7 @@ PAPER = Scale(
     "paper",
     Data("cifar10-gist", 10_000),
     Data("infinite-mnist", 10_000),
+    # K = 20 000 is fig. 7's; the paper does not give that of figs. 10 to 12.
     Data(SIFT, 10_000, n_query=10_000, labelled=False, n_true=20_000),
     n_train_compared=5_000,
     bits=(16, 32, 48),

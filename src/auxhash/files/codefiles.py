@@ -27,7 +27,7 @@ from auxhash.files.writing import writing
 
 SUFFIXES = (".npy", ".safetensors")
 KEY, FORMAT = "auxhash.codes", "1"
-LENGTH = 8  # bytes that say how long the header is
+LENGTH_BYTES = 8  # bytes that say how long the header is
 
 
 class CodesInFile(NamedTuple):
@@ -78,7 +78,7 @@ def read(path: str | Path) -> CodesInFile:
     except (SafetensorError, ValueError, LookupError) as error:
         raise ValueError(f"{path} is no whole file of codes: {error}") from error
     with path.open("rb") as opened:
-        offset = LENGTH + int.from_bytes(opened.read(LENGTH), "little")
+        offset = LENGTH_BYTES + int.from_bytes(opened.read(LENGTH_BYTES), "little")
     return CodesInFile(np.memmap(path, np.uint8, "r", offset, tuple(shape)), n_bits, fingerprint)
 
 
@@ -97,4 +97,4 @@ def _header(shape: tuple[int, int], n_bits: int, fingerprint: str | None) -> byt
     fields = {"__metadata__": metadata, "codes": array}
     header = json.dumps(fields, separators=(",", ":")).encode()
     header += b" " * (-len(header) % 8)  # as the format asks for
-    return len(header).to_bytes(LENGTH, "little") + header
+    return len(header).to_bytes(LENGTH_BYTES, "little") + header

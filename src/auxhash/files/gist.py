@@ -16,7 +16,7 @@ from auxhash.compute import context, threads
 from auxhash.compute.arrays import AnyArray, ArrayLike, Single
 
 ORIENTATIONS = (8, 8, 4)  # from the finest scale to the coarsest
-GRID = 4
+CELLS_PER_SIDE = 4
 CHUNK_PIXELS = 1 << 18  # worked on at once: what fits a core's cache
 
 FINEST = 0.3  # cycles per pixel at the centre of the finest filters
@@ -31,7 +31,7 @@ CONTRAST_FLOOR = 0.2  # in units of log intensity: below it, a flat region is no
 def gist(
     images: ArrayLike,
     orientations: Sequence[int] = ORIENTATIONS,
-    grid: int = GRID,
+    grid: int = CELLS_PER_SIDE,
     n_jobs: int | None = None,
 ) -> Single:
     """GIST descriptors (n, sum(orientations) grid^2) of square pictures, float32.

@@ -25,6 +25,7 @@ PairColumns = tuple[AnyArray, AnyArray, AnyArray]
 
 LABEL = "y"  # name of the labels inside a file
 PAIR = ("i", "j", "y")
+RELEVANT = ("query", "id", "weight")
 MAX_EXACT = 2**53  # whole numbers up to it are exact as floats
 
 
@@ -64,6 +65,53 @@ def read_pairs(path: str | Path, header: HeaderChoice = None) -> PairColumns:
         raise ValueError(f"{path} must hold i, j and y; {', '.join(missing)} is missing")
     i, j, y = (np.asarray(columns[name]) for name in PAIR)
     return _row_numbers(path, "i", i), _row_numbers(path, "j", j), y
+
+
+def read_relevant(
+    path: str | Path, header: HeaderChoice = None
+) -> tuple[list[Any], list[Any], list[Any] | None]:
+    """Pairs of a query and an id that is relevant to it, and their weights if there are any.
+
+    Columns query, id and weight of a .csv or .parquet file; or two or three columns in this order,
+    as in a .npy file.
+    """
+    path = checked_path(path, "pairs", (".npy", ".csv", ".parquet"))
+    if path.suffix == ".npy":
+        array = np.array(map_npy(path))
+        if array.ndim != 2 or array.shape[1] not in (2, 3):
+            raise ValueError(
+                f"{path} must be of shape (n, 2) or (n, 3), for query, id and weight; got "
+                f"{array.shape}"
+            )
+        columns = [column.tolist() for column in array.T]
+    elif path.suffix == ".parquet":
+        file = Parquet(path)
+        chosen = _relevant_columns(path, file.names)
+        table = file.read(chosen)
+        columns = [[_plain(value) for value in table[name].to_pylist()] for name in chosen]
+    else:
+        text = textfiles.read_text(path, None, header)
+        chosen = _relevant_columns(path, text.names)
+        columns = [text.cells(text.names.index(name)) for name in chosen]
+    if not columns[0]:
+        raise ValueError(f"{path} holds no pairs")
+    for name, column in zip(RELEVANT, columns, strict=False):
+        if None in column:
+            raise ValueError(f"{path}: {name} of pair {column.index(None)} is missing")
+    query, ids, *weights = columns
+    return query, ids, weights[0] if weights else None
+
+
+def _relevant_columns(path: Path, names: Sequence[str]) -> list[str]:
+    """The columns of queries, ids and perhaps weights: by their names, or in this order."""
+    if {"query", "id"} <= set(names):
+        return [name for name in RELEVANT if name in names]
+    if len(names) not in (2, 3):
+        raise ValueError(
+            f"{path} must hold columns query and id, and perhaps weight, but has "
+            f"{report.columns(names)}"
+        )
+    return list(names)
 
 
 def read_names(path: str | Path, header: HeaderChoice = None, column: str = "name") -> list[str]:
@@ -261,7 +309,7 @@ def _only(path: Path, label: str, names: Iterable[str]) -> str:
     if label in listed:
         return label
     if len(listed) != 1:
-        every = ", ".join(listed) or "nothing"
+        every = report.columns(listed) if listed else "nothing"
         raise ValueError(f"{path} holds nothing called {label!r}, but {every}")
     return listed[0]
 

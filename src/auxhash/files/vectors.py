@@ -15,7 +15,7 @@ TYPES: dict[str, np.dtype[Any]] = {
     ".bvecs": np.dtype("u1"),
     ".ivecs": np.dtype("<i4"),
 }
-HEADER = 4  # bytes
+HEADER_BYTES = 4  # bytes
 
 
 def read_vectors(path: str | Path, count: int | None = None) -> AnyArray:
@@ -41,10 +41,10 @@ def map_vectors(path: str | Path) -> AnyArray:
         raise ValueError(f"{path.name} must end in {', '.join(TYPES)}")
     kind = TYPES[path.suffix]
     size = path.stat().st_size
-    if size < HEADER:
+    if size < HEADER_BYTES:
         raise ValueError(f"{path} is empty" if not size else f"{path} is truncated: {size} bytes")
     d = int(np.fromfile(path, "<i4", 1)[0])
-    width = HEADER + d * kind.itemsize
+    width = HEADER_BYTES + d * kind.itemsize
     if d < 1:
         raise ValueError(f"{path} begins with dimension {d}: not a file of {path.suffix[1:]}")
     if width > size:

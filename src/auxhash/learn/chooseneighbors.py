@@ -23,7 +23,7 @@ CANDIDATES = ("linear", "rbf", "network")  # from cheap to expensive
 MAX_POINTS = 20_000  # training points of a trial
 MAX_QUERIES = 1_000  # points held out
 HELD_OUT_SHARE = 0.2  # of all points, up to MAX_QUERIES
-NEAREST, AMONG = 10, 100
+NEAREST, N_FIRST = 10, 100
 
 
 def choose_neighbors(
@@ -64,7 +64,7 @@ def choose_neighbors(
         chosen["hash_function"] = max(rows, key=itemgetter("recall"))["hash_function"]
     protocol = (
         f"share of the {min(NEAREST, len(train))} nearest of {len(held_out)} held-out points among "
-        f"the first {min(AMONG, len(train))} of {len(train)}, ties by their expected value, seed "
+        f"the first {min(N_FIRST, len(train))} of {len(train)}, ties by their expected value, seed "
         f"{random_state}"
     )
     return Choice(chosen, rows, protocol + untried_in_words(untried, seconds))
@@ -94,7 +94,7 @@ def _measured(
     seconds = clock.seconds() - began
     with context.using(n_jobs=hasher.n_jobs):
         truth = nearest(train, held_out, min(NEAREST, len(train)), hasher.metric)[0]
-    among = min(AMONG, len(train))
+    among = min(N_FIRST, len(train))
     recall = metrics.recall_at_k(
         hasher.encode(held_out), hasher.codes_, neighbors=truth, k=among, n_jobs=hasher.n_jobs
     )

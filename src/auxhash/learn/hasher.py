@@ -15,7 +15,7 @@ from sklearn.utils.validation import check_consistent_length, check_is_fitted, v
 from auxhash.codes import Codes, Packed, sign
 from auxhash.compute import checks, context, threads
 from auxhash.compute import device as devices
-from auxhash.compute.arrays import ArrayLike
+from auxhash.compute.arrays import AnyArray, ArrayLike
 from auxhash.compute.checks import ArgumentError
 from auxhash.learn.training.validation import precision_among
 from auxhash.mac.affinity import Affinity
@@ -65,7 +65,7 @@ class Hasher(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator): 
     n_bits: int
     n_jobs: int | None = None
     codes_: Packed
-    labels_: NDArray[Any] | None
+    labels_: AnyArray | None
     data_fingerprint_: str
     hash_function_: HashFunction
     image_feature_: str  # how X was computed from pictures; set by the caller of fit, if at all
@@ -221,7 +221,7 @@ def described(name: str, value: Any) -> Any:
     return type(value).__qualname__ if " at 0x" in text else text
 
 
-def fingerprint(X: NDArray[Any], y: NDArray[Any] | None) -> str:
+def fingerprint(X: AnyArray, y: AnyArray | None) -> str:
     """A digest that tells training sets apart: their shape, all labels, 1000 points or more."""
     marked = X[:: max(1, len(X) // FINGERPRINT_ROWS)]
     if marked.dtype not in FLOATS:  # the same points are the same in any type that holds them
@@ -241,7 +241,7 @@ def check_points(
     reset: bool = True,
     short: bool = False,
     all_points: bool = True,
-) -> NDArray[Any]:
+) -> AnyArray:
     """Check X (n, D) of at least `least` points; warn if they are all the same, or of outliers.
 
     `short` leaves an array of whole numbers or of half precision as it is, without a copy;
@@ -267,7 +267,7 @@ class OutweighingRow(UserWarning):
     """
 
 
-def _warn_of_one_row(X: NDArray[Any]) -> None:
+def _warn_of_one_row(X: AnyArray) -> None:
     if X.ndim != 2 or len(X) < MIN_ROWS_WEIGHED or X.dtype.itemsize == 1:  # bytes are bounded
         return
 
@@ -302,7 +302,7 @@ def _warn_of_one_row(X: NDArray[Any]) -> None:
     )
 
 
-def _features(hasher: Hasher, X: ArrayLike, **wanted: Any) -> NDArray[Any]:
+def _features(hasher: Hasher, X: ArrayLike, **wanted: Any) -> AnyArray:
     """Check X. Arrays of real numbers keep their type; anything else becomes float64."""
     checks.unmasked("X", X)
     X = devices.fetched(X)
@@ -319,9 +319,7 @@ def _features(hasher: Hasher, X: ArrayLike, **wanted: Any) -> NDArray[Any]:
     real = isinstance(X, np.ndarray) and X.dtype.kind in "iuf" and X.dtype.itemsize <= 8
     plain = real and not any_shape  # a module would take bytes for pictures
     try:
-        points: NDArray[Any] = validate_data(
-            hasher, X, dtype="numeric" if plain else FLOATS, **wanted
-        )
+        points: AnyArray = validate_data(hasher, X, dtype="numeric" if plain else FLOATS, **wanted)
     except ValueError as error:
         if "could not convert string" in str(error):
             raise ArgumentError(f"X must hold numbers: {error}") from error
@@ -333,7 +331,7 @@ def _takes_any_shape(hasher: Hasher) -> bool:
     return is_shared(getattr(hasher, "hash_function", None))
 
 
-def kept_labels(points: NDArray[Any], y: ArrayLike | None) -> NDArray[Any] | None:
+def kept_labels(points: AnyArray, y: ArrayLike | None) -> AnyArray | None:
     """Return labels that are not learnt from, for `score`; there must be one per point."""
     if y is None:
         return None
@@ -342,7 +340,7 @@ def kept_labels(points: NDArray[Any], y: ArrayLike | None) -> NDArray[Any] | Non
     return np.asarray(y.toarray() if hasattr(y, "toarray") else y)
 
 
-def check_queries(hasher: Hasher, X: ArrayLike) -> NDArray[Any]:
+def check_queries(hasher: Hasher, X: ArrayLike) -> AnyArray:
     """Check points of the kind that `hasher` learns from."""
     return _features(hasher, X, reset=False)
 
@@ -355,7 +353,7 @@ def check_labelled(
     reset: bool = True,
     short: bool = False,
     all_points: bool = True,
-) -> tuple[NDArray[Any], NDArray[Any]]:
+) -> tuple[AnyArray, AnyArray]:
     """Check X and the labels y to learn from, (n,) or (n, n_labels)."""
     if y is None:
         # Raises, as scikit-learn's estimators do; pictures are no reason to raise.
@@ -375,7 +373,7 @@ def check_pairs(
     reset: bool = True,
     short: bool = False,
     all_points: bool = True,
-) -> tuple[NDArray[Any], NDArray[Any] | None]:
+) -> tuple[AnyArray, AnyArray | None]:
     """Check X and y for a method that learns from labels y or from an affinity."""
     if affinity is not None and not isinstance(affinity, Affinity):
         raise TypeError(

@@ -25,10 +25,17 @@ from auxhash.learn.hasher import (
     kept_labels,
     learning,
 )
+from auxhash.learn.relevance import checked_relevance
 from auxhash.learn.training import checkpoint as checkpoints
 from auxhash.learn.training import interrupt
 from auxhash.learn.training.checkpoint import Checkpoint
-from auxhash.learn.training.ranking import N_GENERATORS, RankSettings, RankStep, RankTraining
+from auxhash.learn.training.ranking import (
+    N_GENERATORS,
+    Asking,
+    RankSettings,
+    RankStep,
+    RankTraining,
+)
 from auxhash.mac import hashfunctions
 from auxhash.mac.hashfunctions import HashFunction, NetworkHash, RadialBasis, Scaled, SVMHash, Unit
 from auxhash.model.fitted import check_stored
@@ -150,6 +157,8 @@ class NeighborHash(Hasher):
         y: ArrayLike | None = None,
         neighbors: ArrayLike | None = None,
         checkpoint: str | os.PathLike[str] | None = None,
+        queries: ArrayLike | None = None,
+        relevant: Any = None,
     ) -> Self:
         """Learn from features X (n, D); y is not learnt from, only kept for `score`.
 
@@ -158,6 +167,10 @@ class NeighborHash(Hasher):
                 them already; then all points are learnt from, and n_neighbors has no effect.
             checkpoint: a folder to keep the state of the training in, as in `MACHash.fit`: the same
                 call with the same data and parameters goes on where it stopped.
+            queries: (m, D), that have relevant rows: codes and tables are learnt from these as
+                from the neighbours of points, and all points are learnt from. Queries of another
+                model are for `QueryTables`.
+            relevant: the rows of X that are relevant to each query, as for `QueryTables.fit`.
 
         Ctrl-C stops after the current steps with what was learnt so far, and a
         `TrainingInterrupted` warning; a second one stops at once.
@@ -171,18 +184,20 @@ class NeighborHash(Hasher):
             )
         _warn_of_cost(int(self.n_bits))
         table = None if neighbors is None else _checked_neighbors(neighbors, len(points))
+        asked = _checked_queries(self, points, queries, relevant)
         if checkpoint is None:
-            return self._train(points, labels, table, None)
-        run = self._in_words(points, table)
+            return self._train(points, labels, table, asked, None)
+        run = self._in_words(points, table, asked)
         unstored = hashfunctions.with_defaults(self._hash_function(len(points))).unstored()
         with checkpoints.opened(checkpoint, run, unstored) as run_checkpoint:
-            return self._train(points, labels, table, run_checkpoint)
+            return self._train(points, labels, table, asked, run_checkpoint)
 
     def _train(
         self,
         points: AnyArray,
         labels: AnyArray | None,
         nearest: Numbers | None,
+        asked: Asking | None,
         run_checkpoint: Checkpoint | None,
     ) -> Self:
         # One generator per part, so that no part's draws depend on another's.
@@ -191,7 +206,8 @@ class NeighborHash(Hasher):
         n = min(len(points), settings.max_points or len(points))
         needed = 8 * points.shape[1] * (n + settings.n_queries(n))
         with devices.telling(settings.device, needed, "learn from fewer points (max_points)"):
-            result = RankTraining(settings, points, nearest, generators, run_checkpoint).run()
+            of_points = points, nearest, generators
+            result = RankTraining(settings, *of_points, run_checkpoint, asked).run()
         self.device_ = settings.device.name
         self.hash_function_, self.tables_ = result.h, result.tables
         self.history_ = result.history
@@ -312,10 +328,14 @@ class NeighborHash(Hasher):
             n_coordinates=HIDDEN_COORDINATES,
         )
 
-    def _in_words(self, points: AnyArray, nearest: Numbers | None) -> checkpoints.RunIdentity:
+    def _in_words(
+        self, points: AnyArray, nearest: Numbers | None, asked: Asking | None
+    ) -> checkpoints.RunIdentity:
         """Describe everything that the result depends on, each by its name and as a text."""
         parts: dict[str, object] = {"method": type(self).__name__, "X": points}
         parts["neighbors"] = nearest
+        if asked is not None:
+            parts |= {"queries": asked.Q} | asked.relevance._asdict()
         parts |= self.get_params(deep=False)
         if self._going_on():
             parts["the model to go on from"] = self.hash_function_
@@ -374,7 +394,27 @@ def _checked_neighbors(neighbors: ArrayLike, n: int) -> Numbers:
     return table.astype(np.int64)
 
 
+def _checked_queries(
+    hasher: NeighborHash, points: AnyArray, queries: Any, relevant: Any
+) -> Asking | None:
+    """Check queries of the same features as the points, and the rows relevant to them."""
+    if queries is None and relevant is None:
+        return None
+    if queries is None or relevant is None:
+        raise ValueError("queries and relevant, the rows of X for each of them, belong together")
+    if np.shape(queries)[1:] != points.shape[1:]:
+        raise ValueError(
+            f"queries must have the {points.shape[1]} features of X, got shape "
+            f"{np.shape(queries)}: QueryTables learns queries of another model, for codes that are "
+            "there"
+        )
+    Q = check_queries(hasher, queries)
+    return Asking(Q, checked_relevance(relevant, len(Q), len(points)))
+
+
 def _check_prefixes(prefixes: Sequence[int], n_bits: int) -> None:
+    if np.ndim(prefixes) != 1:
+        raise ValueError(f"prefixes must be numbers of bits, such as (32, 64), got {prefixes!r}")
     bits = [checks.integer("prefixes", each, 8, n_bits - 1) for each in prefixes]
     if any(each % 8 for each in bits) or any(a >= b for a, b in pairwise(bits)):
         raise ValueError(

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from auxhash.codes import Codes, Words, as_codes, codes_to_words, popcount
 from auxhash.compute import threads
-from auxhash.compute.arrays import Array, ArrayLike
+from auxhash.compute.arrays import AnyArray, Array, ArrayLike
 from auxhash.compute.checks import ArgumentError, one_of
 from auxhash.compute.kernels import kernel
 from auxhash.mac.affinity import Affinity, Kind, convert
@@ -254,7 +254,7 @@ def _warn_of_memory(n_pairs: int, n_terms: int) -> bool:
 
 @kernel
 def _sum_pairs(
-    words: Words, i: Any, j: Any, row: Any, table: Array, coef: Array, basis: Array
+    words: Words, i: AnyArray, j: AnyArray, row: AnyArray, table: Array, coef: Array, basis: Array
 ) -> float:
     result = 0.0
     for p in range(len(i)):

@@ -20,6 +20,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from auxhash.compute.arrays import AnyArray
 from auxhash.compute.extras import install
 
 # Class names, their modules, and the fitted attributes that a file holds.
@@ -174,7 +175,7 @@ def _set_trees(estimator: Any, packed: Mapping[str, Any]) -> None:
 
 
 def _check_links(
-    inner: NDArray[np.bool_], left: NDArray[Any], right: NDArray[Any], feature: NDArray[Any], n: int
+    inner: NDArray[np.bool_], left: AnyArray, right: AnyArray, feature: AnyArray, n: int
 ) -> None:
     """Raise unless inner nodes split one of n features and lead to later nodes: all paths end."""
     own = np.flatnonzero(inner)
@@ -185,7 +186,7 @@ def _check_links(
         raise ValueError("it has a damaged tree")
 
 
-def _clean(nodes: NDArray[Any]) -> NDArray[Any]:
+def _clean(nodes: AnyArray) -> AnyArray:
     """Records with zeros between their fields, where NumPy leaves arbitrary bytes."""
     clean = np.zeros(nodes.shape, nodes.dtype)  # zeros_like leaves such bytes as they are
     for name in nodes.dtype.names or ():

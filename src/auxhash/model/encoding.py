@@ -7,7 +7,8 @@ one key, which says what it is:
     {"tuple": [...]}
     {"dict": {...}}     where all keys are text, else {"items": [[key, value], ...]}
     {"scalar": ["int64", 3]}                       of NumPy
-    {"array": ["name", "float64", [2, 3], "C"]}    name, type, shape and order in memory
+    {"array": ["name", "float64", [2, 3], "C"]}    name, type, shape and order in memory; stored in
+                                                   half precision where that holds all its numbers
     {"dates": ["datetime64[D]", {"array": ...}]}   as whole numbers
     {"objects": [[2], ["a", "b"]]}                 an array of Python objects, with its shape
     {"object": ["SVMHash", {...}]}                 an instance of a registered class
@@ -27,14 +28,14 @@ from dataclasses import fields, is_dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from auxhash.compute.arrays import AnyArray
 from auxhash.compute.fingerprint import digest
 from auxhash.compute.registry import CLASSES
 from auxhash.model import classifiers
 
 Json = Any
-Arrays = dict[str, NDArray[Any]]
+Arrays = dict[str, AnyArray]
 
 TYPES = (
     *("bool", "float16", "float32", "float64", "int8", "int16", "int32", "int64"),
@@ -43,7 +44,7 @@ TYPES = (
 TEXT = re.compile(r"<U([1-9][0-9]{0,6})")  # a NumPy type: text, and its number of characters
 DATES = re.compile(r"datetime64\[(Y|M|W|D|h|m|s|ms|us|ns|ps|fs|as)\]")  # a NumPy type
 LAST_CHARACTER = 0x10FFFF
-LARGEST = 2**1024  # bound on the size of an int
+INT_BOUND = 2**1024  # bound on the size of an int
 GENERATORS = ("PCG64", "PCG64DXSM", "SFC64", "MT19937", "Philox")
 # Largest indices into arrays in the state of a generator, which NumPy does not check.
 MAX_POSITIONS = {"pos": 624, "buffer_pos": 4}
@@ -102,7 +103,7 @@ def parts(coded: Json) -> dict[str, Json]:
 
 def decode(
     coded: Json,
-    arrays: Mapping[str, NDArray[Any]],
+    arrays: Mapping[str, AnyArray],
     trusted: Sequence[str] = (),
     part: bool = False,
     unstored: Mapping[str, object] | None = None,
@@ -143,7 +144,7 @@ def check(value: object) -> None:
             check(part)
 
 
-def to_trust(coded: Json, arrays: Mapping[str, NDArray[Any]]) -> set[str]:
+def to_trust(coded: Json, arrays: Mapping[str, AnyArray]) -> set[str]:
     """The types that `trusted` must name for an encoded value to be decoded."""
     if not isinstance(coded, (dict, list)):
         return set()
@@ -169,7 +170,7 @@ def class_names(coded: Json) -> set[str]:
 
 def _encode(value: Any, name: str, arrays: Arrays) -> Json:
     kind = type(value)
-    if value is None or kind in (bool, str) or (kind is int and abs(value) < LARGEST):
+    if value is None or kind in (bool, str) or (kind is int and abs(value) < INT_BOUND):
         return value
     if kind is float:
         return value if math.isfinite(value) else {"float": str(value)}
@@ -211,7 +212,7 @@ def _encode_dict(value: dict[Any, Any], name: str, arrays: Arrays) -> Json:
     return {"items": _encode(pairs, name, arrays)}
 
 
-def _encode_array(array: NDArray[Any], name: str, arrays: Arrays) -> Json:
+def _encode_array(array: AnyArray, name: str, arrays: Arrays) -> Json:
     array, shape = np.asarray(array), list(array.shape)
     if array.dtype == object:
         return {"objects": [shape, _encode(array.ravel().tolist(), name, arrays)]}
@@ -226,15 +227,25 @@ def _encode_array(array: NDArray[Any], name: str, arrays: Arrays) -> Json:
         return {"dates": [array.dtype.name, _encode(array.astype(np.int64), name, arrays)]}
     if array.dtype.name not in TYPES:
         raise TypeError(f"{name} is an array of {array.dtype}, which cannot be stored")
+    type_name, array = array.dtype.name, _in_half(array)
     array = array.astype(array.dtype.newbyteorder("<"), order="K", copy=False)
     # The order in memory can change the last bit of a matrix product, and codes must not change.
     if not (array.flags.c_contiguous or array.flags.f_contiguous):
         array = array.copy(order="K")
     if array.flags.c_contiguous or not array.flags.f_contiguous:
         arrays[name] = np.ascontiguousarray(array).reshape(shape)
-        return {"array": [name, array.dtype.name, shape, "C"]}
+        return {"array": [name, type_name, shape, "C"]}
     arrays[name] = array.T
-    return {"array": [name, array.dtype.name, shape, "F"]}
+    return {"array": [name, type_name, shape, "F"]}
+
+
+def _in_half(array: AnyArray) -> AnyArray:
+    """Return the array in half precision if no number changes by that, else as it is."""
+    if array.dtype.kind != "f":
+        return array
+    with np.errstate(over="ignore", under="ignore"):
+        half = array.astype(np.float16)
+    return half if np.array_equal(half, array) else array
 
 
 def _check_object(value: object, name: str) -> None:
@@ -281,7 +292,7 @@ class _Decoder:
 
     def __init__(
         self,
-        arrays: Mapping[str, NDArray[Any]],
+        arrays: Mapping[str, AnyArray],
         trusted: Sequence[str],
         unstored: Mapping[str, object],
     ) -> None:
@@ -315,18 +326,20 @@ class _Decoder:
             raise ValueError(f"a value is of the unknown kind {kind!r}")
         return self.makers[kind](content)
 
-    def _take(self, name: str) -> NDArray[Any]:
+    def _take(self, name: str) -> AnyArray:
         if name not in self.left:
             raise ValueError(f"the array {name!r} is missing, or referred to twice")
         return np.array(self.left.pop(name))  # a copy, to be written to
 
-    def _array(self, content: Json) -> NDArray[Any]:
+    def _array(self, content: Json) -> AnyArray:
         name, type_name, shape, order = content
         array = self._take(name)
         if width := TEXT.fullmatch(type_name):
             array = _text(array, name, int(width[1]))
         elif order == "F":
             array = array.T
+        if array.dtype == np.float16 and type_name in ("float32", "float64"):
+            array = array.astype(type_name)
         actual = array.dtype.str if width else array.dtype.name
         if [actual, *array.shape] != [type_name, *shape] or order not in ("C", "F"):
             raise ValueError(
@@ -345,12 +358,12 @@ class _Decoder:
         name, parts = content
         return classifiers.made(name, self.decode(parts))
 
-    def _dates(self, content: Json) -> NDArray[Any]:
+    def _dates(self, content: Json) -> AnyArray:
         type_name, coded = content
         numbers = self.decode(coded)
         if not DATES.fullmatch(type_name) or getattr(numbers, "dtype", None) != np.int64:
             raise ValueError(f"an array of dates is of the unknown type {type_name!r}")
-        dates: NDArray[Any] = numbers.astype(type_name)
+        dates: AnyArray = numbers.astype(type_name)
         return dates
 
     def _dict(self, content: dict[str, Json]) -> dict[str, Any]:
@@ -367,7 +380,7 @@ class _Decoder:
             raise ValueError(f"a number is of the unknown type {type_name!r}")
         return np.dtype(type_name).type(self.decode(number))
 
-    def _objects(self, content: Json) -> NDArray[Any]:
+    def _objects(self, content: Json) -> AnyArray:
         shape, values = content
         items = self.decode(values)
         if math.prod(shape) != len(items):
@@ -411,7 +424,7 @@ class _Decoder:
         return state
 
 
-def _text(array: NDArray[Any], name: str, width: int) -> NDArray[Any]:
+def _text(array: AnyArray, name: str, width: int) -> AnyArray:
     """Text from its character codes, which are along the last axis."""
     if array.dtype != np.uint32 or not array.ndim or array.shape[-1] != width:
         raise ValueError(f"the array {name!r} holds no text of {width} characters")
@@ -419,7 +432,7 @@ def _text(array: NDArray[Any], name: str, width: int) -> NDArray[Any]:
         raise ValueError(f"the array {name!r} holds numbers that are no characters")
     if not array.size:
         return np.empty(array.shape[:-1], f"<U{width}")
-    text: NDArray[Any] = array.view(f"<U{width}")[..., 0]
+    text: AnyArray = array.view(f"<U{width}")[..., 0]
     return text
 
 

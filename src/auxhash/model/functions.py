@@ -8,11 +8,10 @@ from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import NDArray
 
 from auxhash.codes import Codes
 from auxhash.compute import neighbors
-from auxhash.compute.arrays import Array
+from auxhash.compute.arrays import AnyArray, Array
 from auxhash.compute.checks import integer, number, numbers
 from auxhash.compute.distances import squared_distances
 from auxhash.compute.registry import register
@@ -24,10 +23,10 @@ MIN_PROBABILITY = 1e-12  # smaller probabilities are raised to it, since log(0) 
 class FixedHash(BaseHash):
     """A hash function that is not trained any further: its features are the points."""
 
-    def prepare(self, X: NDArray[Any], rng: np.random.Generator) -> Self:
+    def prepare(self, X: AnyArray, rng: np.random.Generator) -> Self:
         return self
 
-    def features(self, X: NDArray[Any]) -> NDArray[Any]:
+    def features(self, X: AnyArray) -> AnyArray:
         return X
 
     def refit(self, *training: object) -> Self:
@@ -47,7 +46,7 @@ class Centred:
     def check_read(self) -> None:
         numbers("mean", self.mean, 1)
 
-    def __call__(self, X: NDArray[Any]) -> Array:
+    def __call__(self, X: AnyArray) -> Array:
         return np.asarray(X - self.mean, np.float64)
 
 
@@ -69,7 +68,7 @@ class KernelMap:
             if getattr(self, name) is not None:
                 numbers(name, getattr(self, name), 1)
 
-    def __call__(self, X: NDArray[Any]) -> Array:
+    def __call__(self, X: AnyArray) -> Array:
         X = np.asarray(X, np.float64)
         centred = X if self.mean is None else X - self.mean
         if self.width is None:
@@ -91,7 +90,7 @@ class LogProbabilities:
         if self.mean is not None:
             numbers("mean", self.mean, 1)
 
-    def __call__(self, X: NDArray[Any]) -> Array:
+    def __call__(self, X: AnyArray) -> Array:
         probability = self.classifier.predict_proba(np.asarray(X, np.float64))
         logarithms = np.asarray(np.log(np.maximum(probability, MIN_PROBABILITY)), np.float64)
         return logarithms if self.mean is None else logarithms - self.mean
@@ -169,7 +168,7 @@ class AnchorGraph(FixedHash):
             numbers("thresholds", self.thresholds, 2)
             integer("n_bits", self.n_bits, 1)
 
-    def ties(self, X: NDArray[Any]) -> Array:
+    def ties(self, X: AnyArray) -> Array:
         """Return Z (n, m), with `n_nearest` entries per row, which sum to 1."""
         near, distance = neighbors.nearest(self.anchors, X, self.n_nearest)
         # Relative to the nearest anchor, so that a point far from all anchors is tied to some.

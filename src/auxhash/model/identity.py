@@ -23,13 +23,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from auxhash.compute.arrays import AnyArray
 from auxhash.compute.kernels import names_in
 from auxhash.model.encoding import encode
 
-LONGEST = 60  # characters of the words of a value; longer ones are replaced by a digest
+MAX_CHARACTERS = 60  # characters of the words of a value; longer ones are replaced by a digest
 DIGEST = "sha256 "
 OF_A_FUNCTION = 24  # hexadecimal digits that tell functions of one name apart
-BLOCK = 1 << 24  # bytes copied at a time of an array that is not contiguous
+BYTES_PER_COPY = 1 << 24  # bytes copied at a time of an array that is not contiguous
 PLAIN = (type(None), bool, int, float, complex, str, bytes, range, type(...))
 CONTAINERS = (list, tuple, set, frozenset, dict, MappingProxyType)
 CACHED = type(functools.lru_cache(len))
@@ -60,7 +61,7 @@ class _Words:
 
     def short(self, value: Any) -> str:
         text = self.full(value)
-        return text if len(text) <= LONGEST else DIGEST + _hex(text)
+        return text if len(text) <= MAX_CHARACTERS else DIGEST + _hex(text)
 
     def full(self, value: Any) -> str:
         if isinstance(value, np.generic) and value.dtype.kind in "biufcSU":
@@ -244,14 +245,14 @@ def _has_record(top: str) -> bool:
     return any(Path(file).parents[1].glob(f"{top}-*.dist-info"))
 
 
-def _blocks(array: NDArray[Any]) -> Iterator[NDArray[np.uint8]]:
+def _blocks(array: AnyArray) -> Iterator[NDArray[np.uint8]]:
     """The bytes of an array in C order, without a copy of the whole."""
     if not array.nbytes:
         return
     if array.flags.c_contiguous:
         yield array.reshape(-1).view(np.uint8)
         return
-    rows = max(1, BLOCK * len(array) // array.nbytes)
+    rows = max(1, BYTES_PER_COPY * len(array) // array.nbytes)
     for at in range(0, len(array), rows):
         yield np.ascontiguousarray(array[at : at + rows]).reshape(-1).view(np.uint8)
 

@@ -27,7 +27,7 @@ from numpy.typing import NDArray
 from auxhash.codes import MOST_BITS, Codes, Packed, n_bytes, sign
 from auxhash.compute import checks, context
 from auxhash.compute import device as devices
-from auxhash.compute.arrays import Array, ArrayLike
+from auxhash.compute.arrays import AnyArray, Array, ArrayLike
 from auxhash.compute.fingerprint import checked as checked_fingerprint
 from auxhash.compute.registry import register
 from auxhash.compute.version import __version__
@@ -286,23 +286,23 @@ class Model:
         return self.n_features
 
     @property
-    def feature_names_in_(self) -> NDArray[Any] | None:
+    def feature_names_in_(self) -> AnyArray | None:
         return None if self.feature_names is None else np.array(self.feature_names, object)
 
     @property
     def image_feature_(self) -> str | None:
         return self.image_feature
 
-    def decide(self, points: NDArray[Any]) -> Array:
+    def decide(self, points: AnyArray) -> Array:
         """Return the outputs of points that were checked."""
         return decided(lambda chunk: outputs(self.hash_function, chunk), points)
 
-    def _points(self, X: Any) -> NDArray[Any]:
+    def _points(self, X: Any) -> AnyArray:
         if is_shared(self.hash_function) and np.ndim(X) > 2:
             return checked.pictures(X, finite=False)
         return checked.rows(X, self.n_features, self.feature_names, self.learnt.method)
 
-    def _on_gpu(self, X: Any) -> tuple[OfChunk, NDArray[Any]]:
+    def _on_gpu(self, X: Any) -> tuple[OfChunk, AnyArray]:
         """Return a function for the outputs of a chunk on the GPU, and X, checked, as CuPy's.
 
         Without a hash function that a GPU can compute, the processor computes the outputs.
@@ -310,7 +310,7 @@ class Model:
         points, h = devices.native(X), self.hash_function
         device = devices.of(points)
 
-        def fetched(chunk: NDArray[Any]) -> Any:
+        def fetched(chunk: AnyArray) -> Any:
             return device.put(outputs(h, device.fetch(chunk)))
 
         if is_shared(h) and points.ndim > 2:

@@ -20,15 +20,15 @@ from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from auxhash.compute.arrays import AnyArray
 from auxhash.compute.version import __version__
 from auxhash.files.writing import check_regular, writing
 from auxhash.model.encoding import Arrays, Json
 
 FORMAT = 2
 KEY = "auxhash"
-LENGTH = 8  # bytes that say how long the header is
+LENGTH_BYTES = 8  # bytes that say how long the header is
 MAX_HEADER_BYTES = 1 << 26
 TYPES = {  # of arrays, as safetensors names them
     "BOOL": "?",
@@ -69,7 +69,7 @@ def to_bytes(model: StoredModel) -> bytes:
     header = json.dumps({**fields, "sha256": _sum(fields, {})}, allow_nan=False)
     # One entry only: safetensors writes several entries of the metadata in arbitrary order.
     data: bytes = save(model.arrays, metadata={KEY: header})
-    length = int.from_bytes(data[:LENGTH], "little")
+    length = int.from_bytes(data[:LENGTH_BYTES], "little")
     if length > MAX_HEADER_BYTES:
         raise ValueError(
             f"the model's header would take {length} bytes, and {MAX_HEADER_BYTES} is the most: "
@@ -129,19 +129,20 @@ def _read_header(
     file: BinaryIO, size: int, path: str | os.PathLike[str]
 ) -> tuple[int, dict[str, Json]]:
     """Read the first bytes of the file, up to the arrays; return their number and their JSON."""
-    start = file.read(LENGTH + 1)
+    start = file.read(LENGTH_BYTES + 1)
     if not start:
         raise ModelFileError(f"{path} is empty")
-    length = int.from_bytes(start[:LENGTH], "little")
-    if start[LENGTH:] != b"{" or length > MAX_HEADER_BYTES:
+    length = int.from_bytes(start[:LENGTH_BYTES], "little")
+    if start[LENGTH_BYTES:] != b"{" or length > MAX_HEADER_BYTES:
         raise ModelFileError(f"{path} is not a model file (a safetensors file written by auxhash)")
-    if length > size - LENGTH:
+    if length > size - LENGTH_BYTES:
         raise ModelFileError(
-            f"{path} is truncated: its header takes {length} bytes, and {size - LENGTH} are there"
+            f"{path} is truncated: its header takes {length} bytes, and "
+            f"{size - LENGTH_BYTES} are there"
         )
     start += file.read(length - 1)
     try:
-        header = _parsed(start[LENGTH:])
+        header = _parsed(start[LENGTH_BYTES:])
     except ValueError as error:
         raise ModelFileError(f"{path} has a damaged header ({error})") from error
     return len(start), header
@@ -213,7 +214,7 @@ def _places(
     return places
 
 
-def _read_array(file: BinaryIO, start: int, place: _Place) -> NDArray[Any]:
+def _read_array(file: BinaryIO, start: int, place: _Place) -> AnyArray:
     file.seek(start + place.start)
     data = file.read(place.end - place.start)
     return np.frombuffer(data, place.dtype).reshape(place.shape)

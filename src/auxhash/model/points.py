@@ -4,17 +4,17 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from auxhash.compute import checks
 from auxhash.compute import device as devices
+from auxhash.compute.arrays import AnyArray
 from auxhash.compute.checks import ArgumentError
 from auxhash.mac.hashfunctions.step import FLOATS
 
 NAMES_SHOWN = 3  # of columns, in messages
 
 
-def rows(X: Any, n_features: int, names: Sequence[str] | None, model: str) -> NDArray[Any]:
+def rows(X: Any, n_features: int, names: Sequence[str] | None, model: str) -> AnyArray:
     """Check points (n, D), at least one, whose numbers may be infinite or NaN.
 
     Arrays of real numbers keep their type; anything else becomes float64. `names` are those of the
@@ -47,7 +47,7 @@ def rows(X: Any, n_features: int, names: Sequence[str] | None, model: str) -> ND
     return points
 
 
-def pictures(X: Any, least: int = 1, finite: bool = True) -> NDArray[Any]:
+def pictures(X: Any, least: int = 1, finite: bool = True) -> AnyArray:
     """Check points of more than one axis each, such as pictures.
 
     The hash function itself checks that they are of the shape that it was learnt from.
@@ -67,7 +67,7 @@ def pictures(X: Any, least: int = 1, finite: bool = True) -> NDArray[Any]:
     return points
 
 
-def check_finite(X: NDArray[Any]) -> None:
+def check_finite(X: AnyArray) -> None:
     fine = np.isfinite(X).reshape(len(X), -1).all(axis=1)
     if not fine.all():
         raise ArgumentError(f"X must be finite; row {int(np.flatnonzero(~fine)[0])} is not")

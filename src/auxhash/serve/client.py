@@ -40,7 +40,7 @@ Sent = TypeVar("Sent")
 PointId = int | str
 Image = bytes | str | PathLike[str]
 LARGE = re.compile("[0-9]{16,19}")  # an id that may be a number which JavaScript would round
-SHARE = 0.9  # of the bytes that a request may have: the rest is for what is around the points
+SHARE_OF_BODY = 0.9  # that points may take: the rest is for what is around them
 
 
 class ServiceError(Exception):
@@ -74,7 +74,7 @@ class Match:
 
     id: PointId
     distance: float
-    payload: dict[str, Any] | None = None
+    payload: dict[str, Any] | Any = None  # None unless asked for: who did need not check
 
 
 @dataclass(frozen=True)
@@ -197,8 +197,8 @@ class Client:
             n_values_of_it = sum(map(text.count, (b",", b"[", b"{"))) + 1
             if part and (
                 len(part) >= limits["images" if with_image else "batch"]
-                or n_bytes + len(text) > SHARE * limits["body"]
-                or n_values + n_values_of_it > SHARE * limits["values"]
+                or n_bytes + len(text) > SHARE_OF_BODY * limits["body"]
+                or n_values + n_values_of_it > SHARE_OF_BODY * limits["values"]
             ):
                 yield b"[%b]" % b",".join(part)
                 part, n_bytes, n_values = [], 0, 0

@@ -12,9 +12,9 @@ from auxhash.search.metrics.recall import Drift, drift, expected_recall
 if TYPE_CHECKING:
     from auxhash.compute.neighbors import Metric
 
-SAMPLE = 2_000  # vectors, one in twenty of them a query
+SAMPLED_VECTORS = 2_000  # vectors, one in twenty of them a query
 MAX_BYTES = 32 << 20  # of the sample; of longer vectors it has fewer
-RECENT = 20_000  # points, the last ones, that the sample stands for
+RECENT_POINTS = 20_000  # points, the last ones, that the sample stands for
 POINTS_BETWEEN = 200  # that come in before recall is measured again
 
 
@@ -35,11 +35,11 @@ class IncomingPoints:
         X = np.array(vectors, np.float64)
         with self._lock:
             if self._sample is None:
-                size = min(SAMPLE, MAX_BYTES // X[0].nbytes)
+                size = min(SAMPLED_VECTORS, MAX_BYTES // X[0].nbytes)
                 self._sample = np.empty((size, X.shape[1]))
             rows = len(self._sample)
             came = self.n_points + np.arange(len(X))
-            chance = self._rng.integers(0, np.minimum(came + 1, RECENT))
+            chance = self._rng.integers(0, np.minimum(came + 1, RECENT_POINTS))
             slot = np.where(came < rows, came, chance)
             self._sample[slot[slot < rows]] = X[slot < rows]
             self.n_points += len(X)

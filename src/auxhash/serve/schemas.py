@@ -358,6 +358,9 @@ class Info(BaseModel):
     ]
     n_bits: int
     n_features: Annotated[int | None, Field(description="Of vectors; null without a model.")]
+    n_query_features: Annotated[
+        int | None, Field(description="The same of vectors that are queries.")
+    ]
     model: Annotated[str | None, Field(description="Fingerprint of the model.")]
     made_by: Annotated[
         str | None, Field(description="Fingerprint of the model of the codes; null if unknown.")
@@ -384,6 +387,7 @@ class Info(BaseModel):
             "ids": "number",
             "n_bits": 32,
             "n_features": 384,
+            "n_query_features": 384,
             "model": "0123456789abcdef",
             "made_by": "0123456789abcdef",
             "learnt": {"method": "NeighborHash", "points": 100000},

@@ -44,6 +44,7 @@ class Service:
         pictures: turns images into vectors, for the encoder.
         old: the model of the codes in the store, until they are encoded again by `encoder`.
         any_model: use `encoder` whatever model made the codes in the store.
+        asker: encodes vectors of queries, in place of `encoder`; it was learnt for its codes.
     """
 
     def __init__(
@@ -54,8 +55,11 @@ class Service:
         limits: Limits | None = None,
         old: "AnyEncoder | None" = None,
         any_model: bool = False,
+        asker: "AnyEncoder | None" = None,
     ) -> None:
         models = [model for model in (encoder, old) if model is not None]
+        if asker is not None:
+            _check_asker(asker, encoder, any_model)
         for model in models:
             if model.n_bits != store.n_bits:
                 raise ValueError(
@@ -63,7 +67,7 @@ class Service:
                     f"{store.n_bits}"
                 )
         self.store, self.limits, self._any_model = store, limits or Limits(), any_model
-        self._encoder, self._pictures = encoder, pictures
+        self._encoder, self._pictures, self._asker = encoder, pictures, asker
         self._encoders = {model.fingerprint: model for model in models}
         self._fingerprint = next(iter(self._encoders), None)  # of the encoder
         self._incoming = IncomingPoints()
@@ -96,6 +100,7 @@ class Service:
             "ids": self.store.id_type,
             "n_bits": self.store.n_bits,
             "n_features": _n_features(encoder),
+            "n_query_features": _n_features(self._asker or encoder),
             "model": self._fingerprint,
             "made_by": made_by,
             "learnt": None
@@ -106,7 +111,7 @@ class Service:
                 "data": learnt.data,
                 "expected_recall": [vars(each) for each in learnt.expected],
             },
-            "by": _distances(encoder),
+            "by": _distances(self._asker or encoder),
             "drift": self.drift(),
             "images": self._pictures is not None,
             "keeps_points": self.store.keeps_points,
@@ -355,6 +360,19 @@ class Service:
             )
         return self._encoders[made_by]
 
+    def _asker_of(self, made_by: str | None) -> "AnyEncoder | None":
+        """Return the model that encodes vectors of queries for the codes in the store."""
+        if self._asker is None:
+            return self._encoder_of(made_by)
+        if not self._any_model and made_by not in (None, self._asker.fingerprint):
+            raise unavailable(
+                f"the codes in the store are of model {made_by}, and the model of queries was "
+                f"learnt for those of {self._asker.fingerprint}: the service has to be started "
+                "with another",
+                REENCODING_SECONDS,
+            )
+        return self._asker
+
     def _encoded(self, asked: Queries, made_by: str | None) -> QueryCodes:
         if asked.codes is not None:
             return QueryCodes(self._packed("codes", asked.codes))
@@ -367,7 +385,13 @@ class Service:
             X = self._vectors_of_images(asked.images)
         else:
             assert asked.vectors is not None
+            encoder = self._asker_of(made_by)
             X = self._matrix("vectors", asked.vectors, encoder)
+            if asked.rerank is not None and encoder is self._asker is not None:
+                raise invalid(
+                    "queries of a model of their own have no distance from the points' vectors: "
+                    'leave out "rerank"'
+                )
         if encoder is None:
             raise invalid("vectors cannot be queries: the service has no model; give codes")
         return QueryCodes(encoder.encode(X), X, _tables(asked.by, X, encoder))
@@ -468,6 +492,22 @@ class Service:
     @property
     def _engine(self) -> str:
         return self.store.url.partition(":")[0]
+
+
+def _check_asker(asker: "AnyEncoder", encoder: "AnyEncoder | None", any_model: bool) -> None:
+    """Raise OtherModelError if the model of queries was not learnt for the codes of `encoder`."""
+    if encoder is None:
+        raise ValueError("a model of queries needs the model of the codes beside it")
+    if asker.n_bits != encoder.n_bits:
+        raise ValueError(
+            f"the model of queries is for codes of {asker.n_bits} bits, and the model makes codes "
+            f"of {encoder.n_bits}"
+        )
+    if not any_model and asker.fingerprint != encoder.fingerprint:
+        raise OtherModelError(
+            f"the model of queries was learnt for codes of model {asker.fingerprint}, and the "
+            f"model is {encoder.fingerprint}"
+        )
 
 
 def _promises_recall(encoder: "AnyEncoder | None") -> bool:

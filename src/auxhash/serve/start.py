@@ -21,10 +21,12 @@ def service(
     old_model: str | None = None,
     any_model: bool = False,
     n_bits: int | None = None,
+    query_model: str | None = None,
 ) -> Service:
     """Open the store at a URL, created if there is a model or `n_bits`.
 
-    `own` is the user's image feature. `old_model` and `any_model`: see `Service`.
+    `own` is the user's image feature. `old_model`, `any_model` and the asker, that of
+    `query_model`: see `Service`.
     """
     if model is None:
         return Service(stores.open(url, n_bits, n_jobs), limits=limits)
@@ -33,7 +35,8 @@ def service(
     fitted = encoder.load(model, n_jobs)
     old = None if old_model is None else encoder.load(old_model, n_jobs)
     pictures = _pictures(fitted.image_feature, own, n_jobs)
-    return open_service(url, fitted, pictures, limits, n_jobs, old, any_model)
+    asker = None if query_model is None else encoder.load(query_model, n_jobs)
+    return open_service(url, fitted, pictures, limits, n_jobs, old, any_model, asker)
 
 
 def open_service(
@@ -44,11 +47,12 @@ def open_service(
     n_jobs: int | None,
     old: "Encoder | Hasher | None" = None,
     any_model: bool = False,
+    asker: "Encoder | Hasher | None" = None,
 ) -> Service:
     """Open a store for a model; it is closed again if the two do not fit together."""
     store = stores.open(url, model.n_bits, n_jobs)
     try:
-        return Service(store, model, pictures, limits, old, any_model)
+        return Service(store, model, pictures, limits, old, any_model, asker)
     except BaseException:
         store.close()
         raise

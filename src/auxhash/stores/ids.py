@@ -11,12 +11,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from auxhash.compute import checks
-from auxhash.compute.arrays import Numbers
+from auxhash.compute.arrays import AnyArray, Numbers
 from auxhash.compute.checks import ArgumentError
 from auxhash.search.index import state
 
 Id = int | str
-AnyIds = NDArray[Any]  # (n,)
+AnyIds = AnyArray  # (n,)
 
 KINDS = {False: "whole numbers", True: "text"}
 

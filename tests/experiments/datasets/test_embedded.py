@@ -9,6 +9,7 @@ import time
 import numpy as np
 import pytest
 
+from auxhash.compute import bars
 from auxhash.compute.extras import install
 from auxhash.experiments.datasets import embedded
 from auxhash.experiments.datasets.embedded import ROWS_PER_BLOCK
@@ -67,6 +68,22 @@ def test_goes_on_where_it_was(device, tmp_path, cut):
     first = max(0, 3 * ROWS_PER_BLOCK - -(-cut // (4 * WIDTH)))
     assert model.rows == list(range(first, N))
     assert not part.exists()
+
+
+def test_progress_in_a_log_is_of_the_rows_that_were_left(device, tmp_path, capsys, monkeypatch):
+    path = tmp_path / "set" / "x.npy"
+    with pytest.raises(KeyboardInterrupt):
+        embedded.vectors(path, N, WIDTH, Model(stops_at=3 * ROWS_PER_BLOCK))
+    monkeypatch.setattr(bars, "LINE_SECONDS", 0.02)
+
+    def slowly(rows):
+        time.sleep(0.05)
+        return RIGHT[rows]
+
+    embedded.vectors(path, N, WIDTH, lambda device: slowly)
+    *_, last = capsys.readouterr().err.splitlines()
+    left = N - 3 * ROWS_PER_BLOCK
+    assert re.fullmatch(f"{left} of {left} set on abacus; 0:00:00 taken", last)
 
 
 SLOW = """

@@ -106,7 +106,7 @@ def test_no_workers_are_told_within_a_limit(folder, model, monkeypatch):
 
 def test_a_file_that_takes_too_long_is_told(client):  # noqa: F811
     runner = Fleet(Cluster(client, 0.1))
-    assert cluster.POLL > 0.1
+    assert cluster.SECONDS_PER_POLL > 0.1
     with pytest.raises(TimeoutError, match=r"no file was done within 0\.1 seconds"):
         list(runner.each(_slow, [1, 2, 3], None, lambda points: None))
 

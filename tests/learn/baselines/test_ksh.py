@@ -64,7 +64,7 @@ def test_products_with_s_of_any_values(n, n_values):
 
 @pytest.mark.parametrize("share", [0.0, 1.0])
 def test_products_with_many_vectors_dense_and_sparse(share, data, monkeypatch):
-    monkeypatch.setattr(ksh, "DENSE", share)
+    monkeypatch.setattr(ksh, "DENSE_SHARE", share)
     _, y = data
     pairs = affinity.from_labels(y, 5, 10, random_state=0)
     S = np.eye(150)

@@ -171,6 +171,21 @@ def test_tables_begin_as_distances_of_outputs(n_bits):
     np.testing.assert_allclose(distances, -outputs @ Z.T, atol=1e-4)
 
 
+def test_a_function_is_rounded_to_half_precision_if_its_numbers_allow_it():
+    rng = np.random.default_rng(5)
+    X, rows = rng.normal(size=(6, 6)), rng.normal(size=(512, 4)).astype(np.float32)
+    h = SVMHash(Scaled(), W=rng.normal(size=(7, 4))).prepare(X, rng)
+    plain = TableFunction(h, rows.reshape(2, 256, 4))
+    rounded = TableFunction.of(h, rows)
+    for array in (rounded.vector.W, rounded.codebook):
+        np.testing.assert_array_equal(array.astype(np.float16), array)
+    np.testing.assert_allclose(rounded.tables(X), plain.tables(X), rtol=0, atol=0.05)
+    for factor in (1e6, 1e-9):  # beyond half precision
+        np.testing.assert_array_equal(
+            TableFunction.of(h, rows * factor).codebook, (rows * factor).reshape(2, 256, 4)
+        )
+
+
 def test_a_state_goes_on_where_it_was(learning):
     A = np.random.default_rng(3).normal(size=(N, B))
 

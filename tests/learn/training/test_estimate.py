@@ -32,7 +32,7 @@ def test_neighbours_grow_with_the_square_and_steps_not_at_all(points, ticking, m
     time = estimate.expected_time(hasher, points, None)
     n_queries = 90 * 40  # synthetic ones: as many as the steps draw
     assert time.before == 400 * (400 + n_queries) / 100**2
-    assert time.steps == pytest.approx(90 / estimate.TIMED)
+    assert time.steps == pytest.approx(90 / estimate.STEPS_TIMED)
 
 
 def test_labels_are_timed_on_a_few_points(points, ticking, monkeypatch):

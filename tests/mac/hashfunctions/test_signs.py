@@ -18,8 +18,8 @@ from auxhash.mac.hashfunctions.signs import (
     DOUBLE,
     FEATURES_PER_BLOCK,
     MIN_POINTS,
+    PRODUCTS_COMPARED,
     SINGLE,
-    SIXTEEN,
     Hyperplanes,
     Room,
 )
@@ -142,7 +142,7 @@ def test_points_of_another_number_of_features_are_refused(at_once):
 def test_the_products_held_at_once_are_few(n_features, n_bits):
     room = Room(n_bits, n_features, SINGLE)
     assert room.n_points >= MIN_POINTS
-    assert room.products.nbytes <= max(CACHE_BYTES, 4 * MIN_POINTS * n_bits) + 4 * SIXTEEN
+    assert room.products.nbytes <= max(CACHE_BYTES, 4 * MIN_POINTS * n_bits) + 4 * PRODUCTS_COMPARED
 
 
 def test_numbers_too_large_are_told_as_before(at_once):

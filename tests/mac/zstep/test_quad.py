@@ -45,13 +45,17 @@ def test_of_two_eigenvalues_close_together_the_smallest_is_found(seed):
 
 @pytest.mark.parametrize("loss", ["ksh", "esplh"])
 def test_the_relaxed_problem_with_mu_is_convex_for_large_mu(loss):
-    """Sec. 3.3: A + mu I. (Of codes, mu z'z is a constant, which `Relaxed` leaves out.)"""
+    """Sec. 3.3: the term on mu adds mu I to A, which is not positive definite itself."""
     A = affinity.from_labels(np.arange(60) % 3, 5, 10, random_state=0)
-    bit, _ = bit_problem(A, loss, 0)
-    values = np.linalg.eigvalsh(dense(bit) / 4)
-    assert values[0] < 0
     last_mu = Problem(A, loss, 5).last_mu  # past which nothing changes
-    assert 0 < -values[0] < last_mu
+
+    def curvatures(mu):
+        relaxed = Relaxed(bit_problem(A, loss, 0, mu)[0])
+        slope = relaxed(np.zeros(60))[1]
+        return np.linalg.eigvalsh([relaxed(z)[1] - slope for z in np.eye(60)])
+
+    assert curvatures(0.0)[0] < 0
+    assert curvatures(last_mu)[0] > 0
 
 
 def test_it_finds_the_global_optimum_of_an_easy_problem():

@@ -1,11 +1,14 @@
 """Recall to expect of codes, and whether it still holds."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 from auxhash.codes import pack, sign
 from auxhash.compute.neighbors import nearest
 from auxhash.search import metrics
+from auxhash.search.index import tables_from_outputs
 from auxhash.search.metrics.ranks import NeighborRanks
 from auxhash.search.metrics.recall import (
     ExpectedRecall,
@@ -43,6 +46,21 @@ def test_what_is_expected_is_measured():
     assert "0." in str(found[-1])
     known = expected_recall(encode, outputs, X, held_out, "euclidean", encode(X))
     assert known == found
+
+
+def test_tables_are_measured_where_there_are_any():
+    def tables(queries):
+        return tables_from_outputs(outputs(queries))
+
+    found = expected_recall(encode, outputs, X, metric="euclidean", tables=tables)
+    for each in found:  # the same distances by another way
+        assert (each.tables, each.tables_error) == (each.outputs, each.outputs_error)
+    assert f"{found[-1].tables:.3f} by tables (standard errors at most 0." in str(found[-1])
+    [without, *_] = expected_recall(encode, outputs, X, metric="euclidean")
+    assert without.tables is None
+    assert "tables" not in str(without)
+    with pytest.raises(ValueError, match="tables must be a number"):
+        replace(found[0], tables="0.5").check_read()
 
 
 def test_queries_are_not_searched():

@@ -71,13 +71,20 @@ def load_small(
     return _load(True, Sizes(n_train, n_base, n_query, seed, n_neighbors))
 
 
-def _load(small: bool, sizes: Sizes) -> Dataset:
+def passages() -> tuple[list[Passage], str]:
+    """Return the descriptions with their titles, in the order of their file, and its checksum."""
     with (FILES.obtain() / TEXTS).open(encoding="utf-8", newline="\n") as lines:
         texts_sum = next(lines).strip()
         fields = [line.rstrip("\n").split("\t") for line in lines]
-    passages = [Passage(f"{package}: {title}", text, (title,)) for package, title, text in fields]
+    return [
+        Passage(f"{package}: {title}", text, (title,)) for package, title, text in fields
+    ], texts_sum
+
+
+def _load(small: bool, sizes: Sizes) -> Dataset:
+    texts, texts_sum = passages()
     about = (
         f"descriptions of Debian packages (sha256 {texts_sum}; each under the licence of its "
         "package), queries drawn at random, questions are titles"
     )
-    return embedded.in_minilm("debian-minilm", passages, texts_sum, small, about, sizes)
+    return embedded.in_minilm("debian-minilm", texts, texts_sum, small, about, sizes)

@@ -5,6 +5,7 @@ appends the others. Texts are put into data sets here, too.
 """
 
 import os
+import sys
 import time
 from collections import Counter
 from collections.abc import Callable, Sequence
@@ -14,11 +15,11 @@ from typing import IO, Any
 
 import numpy as np
 from numpy.typing import NDArray
-from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemainingColumn
 
 from auxhash.compute import checks
 from auxhash.compute.arrays import AnyArray
+from auxhash.compute.bars import bar_of
 from auxhash.compute.extras import install
 from auxhash.experiments.datasets import minilm
 from auxhash.experiments.datasets.dataset import (
@@ -89,26 +90,22 @@ def _fill(out: IO[bytes], n: int, width: int, embed: Embed, text: str) -> None:
     done = max(0, (out.seek(0, os.SEEK_END) - start) // row_bytes)
     out.truncate(start + done * row_bytes)
     out.seek(0, os.SEEK_END)
-    console = Console(stderr=True)
     columns = TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn()
-    bar = Progress(
-        *columns, TimeRemainingColumn(), console=console, disable=not console.is_terminal
-    )
-    with bar:
-        task = bar.add_task(text, completed=done, total=n)
+    with bar_of(None, *columns, TimeRemainingColumn()) as bar:
+        task = bar.add_task(text, total=n - done)
         for number, row in enumerate(range(done, n, ROWS_PER_BLOCK)):
             begun = time.perf_counter()
             rows = slice(row, min(row + ROWS_PER_BLOCK, n))
             out.write(np.ascontiguousarray(embed(rows), "<f4").tobytes())
             out.flush()
-            bar.update(task, completed=rows.stop)
+            bar.update(task, completed=rows.stop - done)
             if number == 1:  # the first takes longer
                 seconds = (time.perf_counter() - begun) * (n - rows.stop) / ROWS_PER_BLOCK
-                console.print(
+                print(
                     f"{text}: {n - rows.stop:,} rows left, about {_duration(seconds)}. It may be "
                     "interrupted: run again, it goes on from there.",
-                    highlight=False,
-                    soft_wrap=True,
+                    file=sys.stderr,
+                    flush=True,
                 )
 
 

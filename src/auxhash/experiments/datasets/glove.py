@@ -83,6 +83,14 @@ def load_50(
     )
 
 
+def vocabulary() -> list[str]:
+    """Return the words of the vectors of 100 features, the most frequent first."""
+    with (WORDS_100.obtain() / JSON).open(encoding="utf-8") as stream:
+        head = json.loads(_Text(stream).until('"vectors":{') + "}}")
+    listed: list[str] = head["words"]
+    return listed
+
+
 def words(
     name: str,
     vectors: NDArray[np.float32],

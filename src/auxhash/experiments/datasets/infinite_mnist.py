@@ -26,7 +26,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from auxhash.compute import context, threads
-from auxhash.compute.arrays import ArrayLike
+from auxhash.compute.arrays import AnyArray, ArrayLike
 from auxhash.compute.kernels import kernel
 from auxhash.compute.random import random_bits
 from auxhash.experiments.datasets import mnist
@@ -146,7 +146,7 @@ def _endless(source: Points, seed: int, n_jobs: int | None) -> InfiniteMNIST:
     return InfiniteMNIST(source.images, source.y, seed, n_jobs)
 
 
-def _points(pixels: NDArray[Any], labels: NDArray[np.int64]) -> Points:
+def _points(pixels: AnyArray, labels: NDArray[np.int64]) -> Points:
     return Points(pixels, labels, pixels.reshape(-1, SIDE, SIDE))
 
 
@@ -166,7 +166,7 @@ def _two_uniform(bits: int) -> tuple[Any, Any]:
 
 
 @kernel
-def _smooth(field: Any, kernel: Any, wide: Any, across: Any) -> None:
+def _smooth(field: AnyArray, kernel: AnyArray, wide: AnyArray, across: AnyArray) -> None:
     """Convolve a field with the Gaussian in place; it wraps around at the edges."""
     side = len(field)
     reach = len(kernel) // 2
@@ -186,13 +186,15 @@ def _smooth(field: Any, kernel: Any, wide: Any, across: Any) -> None:
 
 
 @kernel(inline="always")
-def _pixel(digit: Any, row: int, x: int) -> Any:
+def _pixel(digit: AnyArray, row: int, x: int) -> Any:
     inside = 0 <= row < digit.shape[0] and 0 <= x < digit.shape[1]
     return np.float32(digit[row, x]) if inside else np.float32(0)
 
 
 @kernel
-def _deform(digits: Any, numbers: Any, seed: int, kernel: Any, out: Any) -> None:
+def _deform(
+    digits: AnyArray, numbers: AnyArray, seed: int, kernel: AnyArray, out: AnyArray
+) -> None:
     """Draw the images: each pixel is interpolated from the four around the place it comes from."""
     side = digits.shape[1]
     middle = np.float32((side - 1) / 2)

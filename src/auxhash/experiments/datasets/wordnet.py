@@ -57,14 +57,19 @@ def load_small(
 
 
 def _load(small: bool, sizes: Sizes) -> Dataset:
-    home = FILES.obtain()
-    lines = (line for name in SHA256 for line in (home / name).read_text("utf-8").splitlines())
     texts_sum = hashlib.sha256("".join(SHA256.values()).encode()).hexdigest()
     about = (
         "definitions of WordNet 3.1 (WordNet licence), queries drawn at random, questions are "
         "example sentences"
     )
-    return embedded.in_minilm("wordnet-minilm", senses(lines), texts_sum, small, about, sizes)
+    return embedded.in_minilm("wordnet-minilm", passages(), texts_sum, small, about, sizes)
+
+
+def passages() -> list[Passage]:
+    """Return the definitions with their words and examples, in the order of the files."""
+    home = FILES.obtain()
+    lines = (line for name in SHA256 for line in (home / name).read_text("utf-8").splitlines())
+    return senses(lines)
 
 
 def senses(lines: Iterable[str]) -> list[Passage]:

@@ -83,6 +83,10 @@ def nested_group(
 
 
 def supervised(scale: Scale) -> list[Group]:
+    """Both losses on labelled images: the truth is the same label, as sec. 4 says.
+
+    The panels of fig. 2 are marked K = 20 000, a number of nearest neighbours, all the same.
+    """
     return [
         nested_group(scale, scale.images, "ksh", scale.bits, (*FOUR, "KSH"), scale.pairs),
         nested_group(scale, scale.images, "esplh", scale.bits, ("cut", "MACcut"), scale.pairs),

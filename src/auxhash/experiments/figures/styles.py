@@ -75,6 +75,8 @@ STYLES = {
     "PQ": Style("blue", "down"),
     "OPQ": Style("sky", "diamond"),
     "RaBitQ": Style("orange", "square-open"),
+    "RQ": Style("brown", "circle"),
+    "LSQ": Style("purple", "diamond-open"),
     "MACrefined, network": Style("violet", "circle"),
     "vectors": Style("muted", "", SHORT),
 }

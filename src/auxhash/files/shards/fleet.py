@@ -7,7 +7,7 @@ from typing import Any
 
 import distributed
 
-from auxhash.compute.cluster import NO_WORKERS, POLL, Cluster, ClusterError
+from auxhash.compute.cluster import NO_WORKERS, SECONDS_PER_POLL, Cluster, ClusterError
 from auxhash.compute.words import count
 
 LOCAL = "local"
@@ -48,7 +48,7 @@ class Fleet:
                 return
             try:
                 done = distributed.wait(
-                    list(waiting), timeout=POLL, return_when="FIRST_COMPLETED"
+                    list(waiting), timeout=SECONDS_PER_POLL, return_when="FIRST_COMPLETED"
                 ).done
             except TimeoutError:
                 now = time.monotonic()

@@ -28,12 +28,12 @@ from auxhash.mac import hashfunctions
 from auxhash.mac.hashfunctions import HashFunction, Scaled, h_step
 from auxhash.mac.hashfunctions.rotation import principal_axes, quantize, random_rotation
 
-ENUMERATED = 10  # bits up to which the Z step tries every code
+MAX_BITS_ENUMERATED = 10  # bits up to which the Z step tries every code
 POINTS_PER_TASK = 1024  # of a thread, in the Z step
-PASSES = 50  # over the bits, relaxed or not, at most
+MAX_PASSES = 50  # over the bits, relaxed or not, at most
 SETTLED = 1e-3  # largest change of a relaxed bit at which the descent stops
 FIRST_CHANGED = 0.005  # share of the bits that the first mu holds at h(X)
-ROTATIONS = 50  # iterations of ITQ for the first codes
+ITQ_ITERATIONS = 50  # iterations of ITQ for the first codes
 ROUNDING = 1e-12
 
 
@@ -77,7 +77,7 @@ def f_step(X: Array, Z: Codes) -> Decoder:
 def z_step(X: Array, decoder: Decoder, Z: Codes, H: Codes, mu: float) -> Codes:
     """Codes whose penalised objective is no higher than Z's; for few bits, the lowest of all."""
     G = decoder.A.T @ decoder.A
-    solve = enumerate_codes if Z.shape[1] <= ENUMERATED else alternate
+    solve = enumerate_codes if Z.shape[1] <= MAX_BITS_ENUMERATED else alternate
 
     def chunk(rows: slice) -> Codes:
         pull = (X[rows] - decoder.c) @ decoder.A
@@ -117,7 +117,7 @@ def alternate(G: Array, R: Array, mu: float, Z: Codes) -> Codes:
 def relaxed(G: Array, R: Array, mu: float, Z: Codes) -> Array:
     """Minimise z'(G + mu I)z - 2 z'r over the box [-1, 1]^b: convex, by coordinate descent."""
     z = Z.astype(np.float64)
-    for _ in range(PASSES):
+    for _ in range(MAX_PASSES):
         change = 0.0
         for k in range(len(G)):
             rest = R[:, k] - z @ G[:, k] + z[:, k] * G[k, k]
@@ -132,7 +132,7 @@ def relaxed(G: Array, R: Array, mu: float, Z: Codes) -> Array:
 def flip_bits(G: Array, R: Array, Z: Codes) -> Codes:
     """Set one bit after the other to its best value, until none changes."""
     z = Z.astype(np.float64)
-    for _ in range(PASSES):
+    for _ in range(MAX_PASSES):
         changed = False
         for k in range(len(G)):
             rest = R[:, k] - z @ G[:, k] + z[:, k] * G[k, k]
@@ -236,7 +236,7 @@ def first_codes(X: Array, n_bits: int, rng: np.random.Generator) -> Codes:
     n = min(n_bits, X.shape[1])
     mean, axes = principal_axes(X, n, "BinaryAutoencoder")
     V = (X - mean) @ axes
-    rotation, _ = quantize(V, random_rotation(n, rng), ROTATIONS)
+    rotation, _ = quantize(V, random_rotation(n, rng), ITQ_ITERATIONS)
     more = (X - mean) @ rng.standard_normal((X.shape[1], n_bits - n))
     return sign(np.hstack([V @ rotation, more]))
 

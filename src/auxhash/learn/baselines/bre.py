@@ -21,6 +21,7 @@ from auxhash.learn.baselines.method import Method, doubles
 from auxhash.learn.hasher import check_pairs, check_points, kept_labels, learning
 from auxhash.mac import zstep
 from auxhash.mac.affinity import Affinity, from_pairs
+from auxhash.mac.zstep.graph import Edges
 from auxhash.mac.zstep.problem import ROUNDING, BitProblem
 from auxhash.model.functions import KernelMap, WeightedHash
 
@@ -202,7 +203,7 @@ def best_weight(bit: BitProblem, rest: Array, kernel: Array) -> float:
 
 
 @kernel
-def _lowest(moving: Any, z: Any, g: Any, edges: Any, a: Any) -> int:
+def _lowest(moving: AnyArray, z: AnyArray, g: Array, edges: Edges, a: Array) -> int:
     """Flip the points in turn; return after how many flips E is lowest. g = (1/2) Az."""
     indptr, indices = edges.indptr, edges.indices
     change = lowest = 0.0

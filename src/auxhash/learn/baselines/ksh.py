@@ -12,7 +12,7 @@ starts from its solution, and its result is taken if y'Ry, with the sign itself,
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 from scipy.linalg import eigh
@@ -30,13 +30,13 @@ from auxhash.model.functions import Centred, KernelMap, WeightedHash
 
 Product = Callable[[Array], Array]  # with a symmetric matrix
 
-NOTHING = 1e-10  # eigenvalue of K'K, relative to the largest: rounding
+EIGENVALUE_ROUNDING = 1e-10  # eigenvalue of K'K, relative to the largest: rounding
 DRAWN = 100, 500  # similar and dissimilar points per point, where not all pairs are learnt from
-GAIN = 2e-4  # relative gain that a step needs to be accepted
-LONGER = 1.2  # factor of the step length after an accepted step
-SHORTEST = 1e-2  # step length at which the ascent stops, relative to the first
+MIN_GAIN = 2e-4  # relative gain that a step needs to be accepted
+LENGTH_FACTOR = 1.2  # factor of the step length after an accepted step
+MIN_LENGTH = 1e-2  # step length at which the ascent stops, relative to the first
 ROWS_PER_TASK = 512  # of S, for one thread
-DENSE = 1 / 50  # of all entries of S: from there on, products with many vectors are dense ones
+DENSE_SHARE = 1 / 50  # of the entries of S: above, products with many vectors are dense ones
 MAX_LISTED_VALUES = 8  # distinct values of S up to which each has a list of its places
 
 
@@ -144,7 +144,7 @@ def _codes(U: Array, weights: tuple[Array, ...]) -> list[tuple[Array, Array]]:
 def whitened(K: Array) -> tuple[Array, Array]:
     """U = K T with U'U = n I, and T: the constraint a'K'Ka = n becomes a unit length."""
     size, directions = np.linalg.eigh(K.T @ K)
-    nonzero = size > NOTHING * max(size[-1], np.finfo(float).tiny)
+    nonzero = size > EIGENVALUE_ROUNDING * max(size[-1], np.finfo(float).tiny)
     if not nonzero.any():
         return np.zeros((len(K), 1)), np.zeros((K.shape[1], 1))
     T = directions[:, nonzero] * np.sqrt(len(K) / size[nonzero])
@@ -158,7 +158,7 @@ def ascend(U: AnyArray, R: Product, start: Array, max_iter: int) -> list[tuple[A
     """Nesterov's accelerated gradient ascent on phi(Ua)'R phi(Ua), phi(x) = 2/(1+exp(-x)) - 1.
 
     Returns weights and objective of the accepted steps, the start included; the objective always
-    rises. U may be in single precision, which halves the time: gains below GAIN do not count.
+    rises. U may be in single precision, which halves the time: gains below MIN_GAIN do not count.
     """
 
     def smooth(*outputs: Array) -> list[tuple[float, Array]]:
@@ -182,14 +182,14 @@ def ascend(U: AnyArray, R: Product, start: Array, max_iter: int) -> list[tuple[A
         beyond = (momentum - 1) / grown
         U_next = U_new + beyond * (U_new - Ua)
         (new_value, new_pull), (_, next_pull) = smooth(U_new, U_next)
-        if new_value - value > GAIN * abs(value):
+        if new_value - value > MIN_GAIN * abs(value):
             ahead, U_ahead, pull = new + beyond * (new - a), U_next, next_pull
             a, Ua, a_pull, value, momentum = new, U_new, new_pull, new_value, grown
             steps.append((a, value))
-            length *= LONGER
+            length *= LENGTH_FACTOR
         elif ahead is not a:  # the momentum overshot: restart from the best point without it
             ahead, U_ahead, pull, momentum = a, Ua, a_pull, 1.0
-        elif length > SHORTEST * longest:
+        elif length > MIN_LENGTH * longest:
             length /= 4
         else:
             break
@@ -230,7 +230,7 @@ def similarity_of_pairs(affinity: Affinity, run: threads.Run) -> Product:
         columns = np.array(V, np.float64, order="C").reshape(n, -1)
         result = columns.copy()
         listed = columns.shape[1] <= 2 and few
-        dense = S.nnz > DENSE * n**2
+        dense = S.nnz > DENSE_SHARE * n**2
 
         def part(at: slice) -> None:
             if not listed:
@@ -256,7 +256,15 @@ def _places(S: csr_array, level: float) -> tuple[Numbers, AnyArray]:
 
 
 @kernel
-def _add(level: float, start: Any, place: Any, V: Any, first: int, last: int, result: Any) -> None:
+def _add(
+    level: float,
+    start: AnyArray,
+    place: AnyArray,
+    V: AnyArray,
+    first: int,
+    last: int,
+    result: AnyArray,
+) -> None:
     """Add level * (sum of V (n, 1) over a row's places) to the rows first..last-1 of `result`.
 
     Four sums at a time: each addition waits for the one before it.
@@ -277,7 +285,13 @@ def _add(level: float, start: Any, place: Any, V: Any, first: int, last: int, re
 
 @kernel
 def _add_two(
-    level: float, start: Any, place: Any, V: Any, first: int, last: int, result: Any
+    level: float,
+    start: AnyArray,
+    place: AnyArray,
+    V: AnyArray,
+    first: int,
+    last: int,
+    result: AnyArray,
 ) -> None:
     """Add level * (sum of V (n, 2) over a row's places), as `_add` does for V (n, 1)."""
     for n in range(first, last):

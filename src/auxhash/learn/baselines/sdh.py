@@ -22,7 +22,7 @@ from auxhash.mac.hashfunctions import RadialBasis
 from auxhash.model.functions import WeightedHash
 
 RIDGE = 1e-8  # of the regression for P, relative: radial basis functions are nearly collinear
-PASSES = 10  # over the bits, at most, per B step
+MAX_PASSES = 10  # over the bits, at most, per B step
 
 
 @dataclass(eq=False, repr=False)
@@ -87,7 +87,7 @@ class SDH(Supervised):
 def b_step(Q: Array, WW: Array, B: Array) -> Array:
     """Lower |B W|^2 - 2 tr(B'Q) over B in {-1,+1}, bit by bit, until none changes."""
     B = B.copy()
-    for _ in range(PASSES):
+    for _ in range(MAX_PASSES):
         changed = False
         for k in range(B.shape[1]):
             rest = Q[:, k] - B @ WW[:, k] + B[:, k] * WW[k, k]

@@ -18,7 +18,7 @@ from auxhash.compute.random import RandomState
 from auxhash.learn.baselines.method import Unsupervised, middle
 from auxhash.model.functions import Spheres
 
-STARTERS = 5  # each pivot starts at the mean of so many points
+POINTS_PER_PIVOT = 5  # each pivot starts at the mean of so many points
 
 
 @dataclass(eq=False, repr=False)
@@ -57,7 +57,7 @@ class SPH(Unsupervised):
         checks.integer("max_iter", self.max_iter, 1)
 
     def _learn(self, X: Array, rng: np.random.Generator) -> None:
-        drawn = rng.integers(len(X), size=(self.n_bits, STARTERS))
+        drawn = rng.integers(len(X), size=(self.n_bits, POINTS_PER_PIVOT))
         pivots = X[drawn].mean(axis=1)
         pairs = np.triu_indices(self.n_bits, 1)
         quarter = len(X) / 4

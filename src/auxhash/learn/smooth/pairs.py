@@ -12,24 +12,25 @@ import numpy as np
 from numpy.typing import NDArray
 
 from auxhash.compute import threads
-from auxhash.compute.arrays import Array, Numbers, Single
+from auxhash.compute.arrays import AnyArray, Array, Numbers, Single
 from auxhash.compute.device import CPU
 from auxhash.compute.kernels import kernel
 from auxhash.learn.smooth.gradient import Objective, Outputs, Shuffled, through_tanh
 from auxhash.mac import losses
 from auxhash.mac.affinity import Affinity
 from auxhash.mac.zstep import Problem
+from auxhash.mac.zstep.graph import Edges
 
 PairSource = Literal["auto", "given", "fresh"]
 
 BATCH_SIZE = 2000  # points per step
 POINTS_PER_TASK = 128  # points of a batch per task of a thread
-FETCHED = 32  # partners of a point whose outputs are fetched together
-BENT = 1 << 13  # points whose tanh is taken by a task: there may be a million of them
+PARTNERS_PER_FETCH = 32  # partners of a point whose outputs are fetched together
+POINTS_PER_BEND = 1 << 13  # points whose tanh is taken by a task: there may be a million of them
 MAX_VALUES = 256  # of y: the steepest slope is sought among at most so many
 ALL_OUTPUTS_UP_TO = 1 << 15  # points: up to so many, all outputs are computed, needed or not
-PAIRS = 1 << 20  # pairs of an affinity that are looked at together
-PARTNERS = 10  # points per class that a batch must hold on average, for "auto" to take fresh pairs
+PAIRS_PER_CHUNK = 1 << 20  # pairs of an affinity that are looked at together
+MIN_PARTNERS = 10  # per class that a batch holds on average, for "auto" to take fresh pairs
 
 
 def objective_for(problem: Problem, source: PairSource, batch: int) -> Objective:
@@ -50,7 +51,7 @@ def fresh_classes(problem: Problem, source: PairSource, batch: int) -> Numbers |
         )
     if source == "fresh" or classes is None:
         return classes
-    many = min(batch, problem.n_points) >= PARTNERS * (classes.max() + 1)
+    many = min(batch, problem.n_points) >= MIN_PARTNERS * (classes.max() + 1)
     return classes if many else None
 
 
@@ -61,7 +62,7 @@ def classes_of(affinity: Affinity) -> Numbers | None:
         return None
     if affinity.by_class:
         return groups
-    for pairs in threads.chunks(len(affinity), PAIRS):
+    for pairs in threads.chunks(len(affinity), PAIRS_PER_CHUNK):
         i, j = affinity.ends(pairs)
         if not np.array_equal(
             affinity.values(pairs)[0], np.where(groups[i] == groups[j], 1.0, -1.0)
@@ -164,7 +165,7 @@ class GivenPairs:
         def bend(chunk: slice) -> None:
             U[chunk] = np.tanh(s * U[chunk])
 
-        run(bend, threads.chunks(len(U), BENT))
+        run(bend, threads.chunks(len(U), POINTS_PER_BEND))
         pull = np.empty((len(rows), U.shape[1]), np.float32)
 
         def part(chunk: slice) -> None:
@@ -228,7 +229,7 @@ def _line(slope: Single) -> tuple[Single, Single] | None:
 
 
 @kernel(inline="always")
-def _place(s: Any, b: int) -> Any:
+def _place(s: np.float32, b: int) -> Any:
     """The integer part of d = (b - s) / 2, at most b - 1, and the rest of d."""
     d = np.float32(0.5) * (np.float32(b) - s)
     d = max(np.float32(0), min(np.float32(b), d))
@@ -237,7 +238,7 @@ def _place(s: Any, b: int) -> Any:
 
 
 @kernel(fastmath={"reassoc", "contract"})
-def _class_pulls(S: Any, first: int, classes: Any, weight: Any, slope: Any) -> None:
+def _class_pulls(S: Single, first: int, classes: AnyArray, weight: Single, slope: Single) -> None:
     """Turn S, inner products of rows first.. with the batch, into the factors of the u_j."""
     b = slope.shape[1] - 1
     for i in range(len(S)):
@@ -251,7 +252,7 @@ def _class_pulls(S: Any, first: int, classes: Any, weight: Any, slope: Any) -> N
 
 
 @kernel
-def _mark_partners(rows: Any, edges: Any, marked: Any) -> int:
+def _mark_partners(rows: AnyArray, edges: Edges, marked: AnyArray) -> int:
     """Set `marked`, which is 0, to 1 for these points and their partners; return their number."""
     count = 0
     for n in rows:
@@ -265,7 +266,13 @@ def _mark_partners(rows: Any, edges: Any, marked: Any) -> int:
 
 @kernel(fastmath={"reassoc", "contract"})
 def _given_pulls(
-    rows: Any, edges: Any, slope: Any, basis: Any, place: Any, U: Any, out: Any
+    rows: AnyArray,
+    edges: Edges,
+    slope: Single,
+    basis: Single,
+    place: AnyArray,
+    U: Single,
+    out: Single,
 ) -> None:
     """The sums over the partners of these points; the outputs of point n are U[place[n]].
 
@@ -273,12 +280,12 @@ def _given_pulls(
     """
     indptr, indices, row, coef = edges.indptr, edges.indices, edges.row, edges.coef
     b = U.shape[1]
-    pull, near = np.empty(b, np.float32), np.empty((FETCHED, b), np.float32)
+    pull, near = np.empty(b, np.float32), np.empty((PARTNERS_PER_FETCH, b), np.float32)
     for q in range(len(rows)):
         n, own = rows[q], place[rows[q]]
         pull[:] = 0
-        for first in range(indptr[n], indptr[n + 1], FETCHED):
-            n_here = min(FETCHED, indptr[n + 1] - first)
+        for first in range(indptr[n], indptr[n + 1], PARTNERS_PER_FETCH):
+            n_here = min(PARTNERS_PER_FETCH, indptr[n + 1] - first)
             for t in range(n_here):
                 m = place[indices[first + t]]
                 for k in range(b):

@@ -8,7 +8,7 @@ from typing import NamedTuple, Protocol
 import numpy as np
 
 from auxhash.compute import device as devices
-from auxhash.compute.arrays import Numbers, Single
+from auxhash.compute.arrays import Array, Numbers, Single
 from auxhash.mac.affinity import Affinity
 
 
@@ -153,10 +153,67 @@ class Neighbors(Partners):
 
 
 class Relevant(Partners):
-    """Queries and the rows that are relevant to them: points i are queries, all others rows."""
+    """Queries and the rows that are relevant to them: points i are queries, all others rows.
+
+    Rows of larger weight are drawn more often. The first query is point `first`: 0, or the number
+    of points where the queries come after these.
+    """
+
+    def __init__(
+        self,
+        indptr: Numbers,
+        indices: Numbers,
+        n_points: int,
+        weights: Array | None = None,
+        first: int = 0,
+    ) -> None:
+        super().__init__(indptr, indices, n_points)
+        self.first = first
+        self.sums = None if weights is None else np.cumsum(weights)
+
+    def draw(self, rows: Numbers, rng: np.random.Generator) -> Numbers:
+        rows = rows - self.first
+        if self.sums is None:
+            return super().draw(rows, rng)
+        start, stop = self.indptr[rows], self.indptr[rows + 1]
+        before = np.where(start > 0, self.sums[start - 1], 0.0)
+        at = before + rng.random(len(rows)) * (self.sums[stop - 1] - before)
+        place = np.searchsorted(self.sums, at, side="right").clip(start, stop - 1)
+        drawn: Numbers = self.indices[place]
+        return drawn
 
     def _listed(self, rows: Numbers, drawn: Numbers) -> tuple[Numbers, Numbers]:
-        return self._partners(rows, drawn)  # a query is none of the rows itself
+        return self._partners(rows - self.first, drawn)  # a query is none of the rows itself
+
+    def usable(self) -> Numbers:
+        return super().usable() + self.first
+
+
+class Asked:
+    """Points and, beyond them, queries: similar to a point are its own, to a query its rows."""
+
+    def __init__(self, points: Partners, queries: Relevant) -> None:
+        self.points, self.queries, self.n_points = points, queries, points.n_points
+
+    def draw(self, rows: Numbers, rng: np.random.Generator) -> Numbers:
+        drawn, asking = np.empty_like(rows), rows >= self.queries.first
+        drawn[~asking] = self.points.draw(rows[~asking], rng)
+        drawn[asking] = self.queries.draw(rows[asking], rng)
+        return drawn
+
+    def among(self, rows: Numbers, drawn: Numbers, sample: Numbers) -> Listed:
+        asking = rows >= self.queries.first
+        parts = []
+        for kind, own in ((self.points, ~asking), (self.queries, asking)):
+            which = np.flatnonzero(own)
+            entries = kind.among(rows[which], drawn[which], sample)
+            parts.append((which[entries.row], entries.column))
+        row, column = (np.concatenate(part) for part in zip(*parts, strict=True))
+        order = np.argsort(row, kind="stable")
+        return Listed(row[order], column[order])
+
+    def usable(self) -> Numbers:
+        return np.concatenate([self.points.usable(), self.queries.usable()])
 
 
 class Both:

@@ -15,6 +15,7 @@ if Y were linear in between.
 
 from collections.abc import Sequence
 from itertools import chain
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -33,7 +34,7 @@ from auxhash.learn.smooth.gradient import (
     through_tanh,
     warmed,
 )
-from auxhash.learn.smooth.rank import Rank
+from auxhash.learn.smooth.rank import Rank, RankBatches
 from auxhash.learn.smooth.similar import Similar
 from auxhash.mac.hashfunctions.smooth import Moment, Smooth
 
@@ -203,11 +204,47 @@ class TableRank(Rank):
         return Moment(t, t / self.n_steps, warmed(self.rate, t))
 
 
+class Rivals(NamedTuple):
+    """Codes near to those of some rows: of all others, queries confuse these with them."""
+
+    rows: Numbers  # rising
+    near: Numbers  # (rows, k)
+
+    def draw(self, rows: Numbers, size: int, rng: np.random.Generator) -> Numbers:
+        """Draw at most `size` rivals of these rows, of each of them about as many, each once."""
+        near = self.near[np.searchsorted(self.rows, rows)]
+        each = max(1, size // len(rows))
+        at = rng.integers(0, near.shape[1], (len(rows), each))
+        drawn = rng.permutation(np.unique(np.take_along_axis(near, at, axis=1)))
+        return drawn[:size]
+
+
+class RivalBatches(RankBatches):
+    """Batches in which half of the sample are rivals of the points j."""
+
+    def __init__(self, rank: "QueryRank", rng: np.random.Generator) -> None:
+        super().__init__(rank, rng)
+        self.rivals = rank.rivals
+
+    def __next__(self) -> Numbers:
+        rows, drawn, sample = np.split(super().__next__(), [self.size, 2 * self.size])
+        rivals = self.rivals.draw(drawn, len(sample) // 2, self.rng)
+        others = sample[~np.isin(sample, rivals)][: len(sample) - len(rivals)]
+        return np.concatenate([rows, drawn, rivals, others])
+
+
 class QueryRank(TableRank):
     """The ranks by tables and by Hamming distance of rows whose codes stay as they are.
 
     The first b outputs of the query's side are those of its code; the others are its vector.
     """
+
+    def __init__(self, rivals: Rivals, *settings: Any) -> None:
+        super().__init__(*settings)
+        self.rivals = rivals
+
+    def batches(self, rng: np.random.Generator) -> RivalBatches:
+        return RivalBatches(self, rng)
 
     def ask(self, codes: AsBytes, rows: Numbers, run: threads.Run, joint: bool = False) -> Single:
         asker, asking, b = self.asker, rows[: self.batch], self.prefixes[-1]

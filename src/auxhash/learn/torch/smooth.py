@@ -28,7 +28,7 @@ from auxhash.learn.torch.learning import (
 )
 from auxhash.mac.hashfunctions.smooth import Moment
 
-SAMPLE = 1024  # points whose outputs tell their size before the first batch
+POINTS_SAMPLED = 1024  # points whose outputs tell their size before the first batch
 NEW_SHARE = 0.1  # share of a batch in the mean of the sizes
 
 
@@ -44,7 +44,7 @@ class SmoothModule:
         self.place = Place.of(module)
         self.batches = Batches(X, self.place)
         self.stepper = Stepper(module, how)
-        self.sample = np.arange(0, len(X), max(1, len(X) // SAMPLE))
+        self.sample = np.arange(0, len(X), max(1, len(X) // POINTS_SAMPLED))
         self.last_batch: tuple[Numbers, Tensor] | None = None  # its rows and outputs
         self.size: Single  # (b,): of the outputs
         self.begin(rng)

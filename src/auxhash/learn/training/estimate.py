@@ -12,9 +12,9 @@ from auxhash.compute.context import ExpectedTime
 from auxhash.learn.neighborhash import NeighborHash
 from auxhash.learn.training.ranking import N_GENERATORS, RankSettings, RankTraining
 
-MANY = 10_000  # points from which on training takes long enough to say so
-FEW = 1_000  # points of a training by labels that is timed
-TIMED = 3  # gradient steps
+MIN_POINTS_ANNOUNCED = 10_000  # points from which on training takes long enough to say so
+POINTS_TIMED = 1_000  # points of a training by labels that is timed
+STEPS_TIMED = 3  # gradient steps
 
 
 def expected_time(hasher: Any, X: AnyArray, y: AnyArray | None) -> ExpectedTime | None:
@@ -23,7 +23,7 @@ def expected_time(hasher: Any, X: AnyArray, y: AnyArray | None) -> ExpectedTime 
     For NeighborHash, neighbours and steps are timed; for training by labels, all of it on a few
     points, as its time grows with their number.
     """
-    if len(X) < MANY:
+    if len(X) < MIN_POINTS_ANNOUNCED:
         return None
     if isinstance(hasher, NeighborHash):
         settings = hasher._settings(len(X))
@@ -31,11 +31,11 @@ def expected_time(hasher: Any, X: AnyArray, y: AnyArray | None) -> ExpectedTime 
             return _of_ranking(settings, X, known=y is not None)
     if y is None or not hasattr(hasher, "refine"):
         return None
-    rows = np.random.default_rng(0).permutation(len(X))[:FEW]
+    rows = np.random.default_rng(0).permutation(len(X))[:POINTS_TIMED]
     small = clone(hasher).set_params(verbose=0)
     began = clock.seconds()
     small.fit(X[rows], y[rows])
-    return ExpectedTime(0.0, (clock.seconds() - began) * len(X) / FEW)
+    return ExpectedTime(0.0, (clock.seconds() - began) * len(X) / POINTS_TIMED)
 
 
 def _of_ranking(settings: RankSettings, X: AnyArray, known: bool) -> ExpectedTime:
@@ -58,8 +58,8 @@ def _of_ranking(settings: RankSettings, X: AnyArray, known: bool) -> ExpectedTim
         training.descent.begin(rng)
         training.descent.move(0, run)  # compiles
         began = clock.seconds()
-        for t in range(1, 1 + TIMED):
+        for t in range(1, 1 + STEPS_TIMED):
             training.descent.move(t, run)
-        step = (clock.seconds() - began) / TIMED
+        step = (clock.seconds() - began) / STEPS_TIMED
     n_tables = 0 if settings.query_function is None else settings.table_steps
     return ExpectedTime(before, step * (settings.n_steps + n_tables))

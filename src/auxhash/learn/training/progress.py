@@ -3,12 +3,22 @@
 import math
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
+from typing import Protocol, TypeVar
 
 from auxhash.compute import underway
 from auxhash.compute.bars import bar_of, new_bar
 from auxhash.compute.context import Listener
 from auxhash.mac.loop import State, Step
 
+
+class Numbered(Protocol):
+    """A report after so many gradient steps."""
+
+    @property
+    def step(self) -> int: ...
+
+
+AnyStep = TypeVar("AnyStep", bound="Numbered")
 FEW_ITERATIONS = 5  # of MAC, where it ends as soon as it gains little
 
 
@@ -27,6 +37,21 @@ def getting_ready(shown: bool) -> Iterator[Callable[[str], None]]:
     with underway.listening() as listener, bar_of(listener, *columns, transient=True) as bar:
         task = bar.add_task("", total=None)
         yield lambda what: bar.update(task, description=what)
+
+
+def shown(
+    steps: Iterable[AnyStep],
+    total: int,
+    reports: int,
+    describe: Callable[[AnyStep], str],
+    listener: Listener | None,
+) -> Iterator[AnyStep]:
+    """Pass reports of gradient steps on, and show them in a bar; `total` steps are to come."""
+    with new_bar(listener=listener) as bar:
+        task = bar.add_task("", total=total, stage="learning", stride=total / reports)
+        for step in steps:
+            bar.update(task, completed=step.step, description=describe(step))
+            yield step
 
 
 def show(

@@ -16,16 +16,15 @@ import numpy as np
 
 from auxhash.compute import approximate, clock, context, neighbors, threads, underway
 from auxhash.compute.arrays import AnyArray, Numbers, Single
-from auxhash.compute.bars import new_bar
 from auxhash.compute.checks import integer, number
 from auxhash.compute.device import CPU, Device
 from auxhash.compute.neighbors import Metric
 from auxhash.compute.registry import register
+from auxhash.learn.relevance import Relevance
 from auxhash.learn.smooth.gradient import GradientDescent
 from auxhash.learn.smooth.rank import BATCH_SIZE, SAMPLE, Rank
-from auxhash.learn.smooth.similar import Neighbors, Partners
+from auxhash.learn.smooth.similar import Asked, Neighbors, Partners, Relevant, Similar
 from auxhash.learn.smooth.tables import (
-    VALUES,
     Asker,
     FixedCodes,
     TableRank,
@@ -34,7 +33,7 @@ from auxhash.learn.smooth.tables import (
 )
 from auxhash.learn.training import interrupt, synthetic
 from auxhash.learn.training.checkpoint import Checkpoint, RunIdentity
-from auxhash.learn.training.progress import getting_ready
+from auxhash.learn.training.progress import getting_ready, shown
 from auxhash.mac import hashfunctions
 from auxhash.mac.hashfunctions import (
     HashFunction,
@@ -130,18 +129,28 @@ class RankResult(NamedTuple):
     interrupted: bool
 
 
+class Asking(NamedTuple):
+    """Queries with the features of the points, and the points that are relevant to each."""
+
+    Q: AnyArray
+    relevance: Relevance
+
+
 class Judge:
     """Typical rank of a similar point, of points that are not learnt from as points i.
 
-    They are a batch, but at most one in 20; where there are fewer than 20 points, they are all.
+    They are a batch, but at most one in 20; where there are fewer than 20 points, they are all. If
+    there are queries with relevant rows, from row `first` on, they are judged in place of points.
     """
 
-    def __init__(self, objective: Rank, rng: np.random.Generator) -> None:
+    def __init__(self, objective: Rank, rng: np.random.Generator, first: int | None = None) -> None:
         real = objective.points < objective.similar.n_points  # no synthetic query
+        if first is not None:
+            real = objective.points >= first
         points, queries = rng.permutation(objective.points[real]), objective.points[~real]
         size = min(objective.batch, len(points) // 20)
         if size:
-            objective.points = np.concatenate([np.sort(points[size:]), queries])
+            objective.points = np.sort(np.concatenate([points[size:], queries]))
             objective.batch = min(objective.batch, len(objective.points))
         own = points[: size or None]
         self.rank = Rank(objective.similar, len(own), objective.sample, device=objective.device)
@@ -182,6 +191,7 @@ class RankTraining:
         nearest: Numbers | None,
         generators: list[np.random.Generator],
         checkpoint: Checkpoint | None = None,
+        asked: "Asking | None" = None,
     ) -> None:
         if checkpoint is not None:
             generators = checkpoint.generators(generators)
@@ -189,11 +199,20 @@ class RankTraining:
         self.settings, self.checkpoint = settings, checkpoint
         max_points = settings.max_points
         self.held_out = np.empty(0, np.int64)
-        if max_points is not None and nearest is None and len(X) > max_points:
+        all_points = nearest is not None or asked is not None  # whose rows are named
+        if max_points is not None and not all_points and len(X) > max_points:
             order = choosing.permutation(len(X))
             self.held_out = np.sort(order[max_points:])
             X = X[np.sort(order[:max_points])]
-        self.similar, queries = self._similar(X, nearest, choosing)
+        similar, queries = self._similar(X, nearest, choosing)
+        self.parts = [X] if queries is None else [X, queries]  # points, then queries
+        self.similar: Similar = similar
+        first = None
+        if asked is not None:
+            first = sum(map(len, self.parts))
+            starts, rows, weights = asked.relevance
+            self.similar = Asked(similar, Relevant(starts, rows, len(X), weights, first))
+            self.parts.append(asked.Q)
         h = settings.start or settings.hash_function.prepare(X, preparing)
         F = h.features(X)
         hashfunctions.with_defaults(h).check_bits(F, settings.n_bits)
@@ -203,10 +222,11 @@ class RankTraining:
         device = settings.device
         sizes = settings.batch, settings.sample, settings.prefixes
         self.objective = Rank(self.similar, *sizes, device=device)
-        self.judge = Judge(self.objective, measuring)
-        if queries is not None:
-            F = np.concatenate([F, h.features(queries)])
-        self.X, self.F = X, device.put(F)
+        self.judge = Judge(self.objective, measuring, first)
+        self.asking_points = None if first is None else _balanced(self.objective.points, first)
+        if self.asking_points is not None:
+            self.objective.points = self.asking_points
+        self.X, self.F = X, device.put(_joined([F, *map(h.features, self.parts[1:])]))
         with threads.pool():
             self.smooth = device.carry(self.h).smooth(self.F, self.rng)
         self.descent: GradientDescent | FixedCodes = GradientDescent(
@@ -250,9 +270,13 @@ class RankTraining:
         history: list[RankStep] = [] if saved is None else list(saved.history)
         if saved is not None:
             self._restore(saved)
-        listener = context.Listener() if self.settings.verbose else None
+        settings = self.settings
+        listener = context.Listener() if settings.verbose else None
         with interrupt.watching() as watch, context.using(listener=listener):
-            steps = self._shown(self._checkpointed(self._steps(history)), listener)
+            steps: Iterator[RankStep] = self._checkpointed(self._steps(history))
+            if settings.verbose:
+                total = settings.n_steps + settings.table_steps
+                steps = shown(steps, total, REPORTS, _describe, listener)
             for step in watch.until_pressed(steps):
                 history.append(step)
         learnt = self._learnt(), self._tables()
@@ -273,7 +297,7 @@ class RankTraining:
         fetch = self.settings.device.fetch
         vector = self.query_h.moved([fetch(each) for each in self.asker.smooth.weights()])
         codebook = fetch(self.asker.codebook)
-        return TableFunction(vector, codebook.reshape(-1, VALUES, codebook.shape[1]))
+        return TableFunction.of(vector, codebook)
 
     def _steps(self, history: list[RankStep]) -> Iterator[RankStep]:
         """The reports that are still to come."""
@@ -305,7 +329,7 @@ class RankTraining:
         b, h, F = settings.n_bits, self._learnt(), self.F
         if not isinstance(h, SVMHash | NetworkHash):
             h = followed(h, query_function.map.fit(self.X, self.asking), self.X)
-            F = device.put(h.features(self.X))
+            F = device.put(_joined(list(map(h.features, self.parts))))
         n_dims = max(b, min(F.shape[1] - 1, MAX_DIMS))
         self.query_h = asking(h, query_function, self.X, n_dims, self.asking)
         with threads.pool():
@@ -315,6 +339,8 @@ class RankTraining:
         self.objective = rank = TableRank(
             self.similar, self.asker, n_steps, TABLE_RATE, settings.batch, settings.sample, prefixes
         )
+        if self.asking_points is not None:
+            rank.points = self.asking_points
         if settings.joint:
             steps = n_steps, TABLE_STEEPNESS, TABLE_RATE
             self.descent = GradientDescent(self.smooth, rank, *steps, self.rng, warm=True)
@@ -352,20 +378,21 @@ class RankTraining:
             self.descent.restore(*state)
         self.rng.bit_generator.state = saved.rng.bit_generator.state
 
-    def _shown(
-        self, steps: Iterable[RankStep], listener: context.Listener | None
-    ) -> Iterator[RankStep]:
-        """Pass the steps on, and show them in a progress bar if that is wanted."""
-        if not self.settings.verbose:
-            yield from steps
-            return
-        with new_bar(listener=listener) as bar:
-            total = self.settings.n_steps + self.settings.table_steps
-            task = bar.add_task("", total=total, stage="learning", stride=total / REPORTS)
-            for step in steps:
-                description = f"a neighbour's rank {step.rank:,.1f}"
-                bar.update(task, completed=step.step, description=description)
-                yield step
+
+def _balanced(points: Numbers, first: int) -> Numbers:
+    """Repeat the queries, which are points from `first` on, so that they are half of all."""
+    others, queries = points[points < first], points[points >= first]
+    if not len(queries):
+        return points
+    return np.concatenate([others, np.repeat(queries, max(1, len(others) // len(queries)))])
+
+
+def _joined(parts: list[AnyArray]) -> AnyArray:
+    return parts[0] if len(parts) == 1 else np.concatenate(parts)
+
+
+def _describe(step: RankStep) -> str:
+    return f"a neighbour's rank {step.rank:,.1f}"
 
 
 def asking(

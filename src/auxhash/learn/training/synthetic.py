@@ -17,7 +17,7 @@ PER_POINT = 20  # queries at most: beyond, they gain little
 SPREAD = 0.7  # of the differences that are added, as a share
 
 
-class Queries(NamedTuple):
+class SyntheticQueries(NamedTuple):
     """Queries that are no points, and the points nearest to each."""
 
     X: Array  # (m, D)
@@ -42,7 +42,7 @@ def around(
     metric: Metric,
     device: Device,
     rng: np.random.Generator,
-) -> Queries:
+) -> SyntheticQueries:
     """Return n queries, each a point moved along the difference of two of its neighbours.
 
     So they lie where new points would, about as far from their neighbours.
@@ -53,5 +53,5 @@ def around(
     queries = points[i] + SPREAD * (points[one] - points[other])
     k = nearest.shape[1]
     if device is CPU:
-        return Queries(queries, neighbors.nearest(X, queries, k, metric)[0])
-    return Queries(queries, neighbors.nearest_on(device, X, k, metric, queries))
+        return SyntheticQueries(queries, neighbors.nearest(X, queries, k, metric)[0])
+    return SyntheticQueries(queries, neighbors.nearest_on(device, X, k, metric, queries))

@@ -308,14 +308,16 @@ def convert(y: Array, current: Kind, wanted: Kind) -> Array:
 
 
 @kernel
-def _add_weights(classes: Any, i: Any, j: Any, weight: Any, out: Any) -> None:
+def _add_weights(
+    classes: AnyArray, i: AnyArray, j: AnyArray, weight: AnyArray, out: AnyArray
+) -> None:
     """Add the weights of these pairs to the cells of their classes."""
     for p in range(len(i)):
         out[classes[i[p]], classes[j[p]]] += weight[p]
 
 
 @kernel
-def _rise(starts: Any, j: Any) -> bool:
+def _rise(starts: AnyArray, j: AnyArray) -> bool:
     """Return True if the j of each i are in rising order."""
     for i in range(len(starts) - 1):
         for p in range(starts[i] + 1, starts[i + 1]):
@@ -325,7 +327,7 @@ def _rise(starts: Any, j: Any) -> bool:
 
 
 @kernel
-def _distinct(y: Any, weight: Any, most: int) -> Any:
+def _distinct(y: AnyArray, weight: AnyArray, most: int) -> Any:
     """The distinct (y, weight) and the row of each pair among them; no rows if more than `most`."""
     rows = np.empty((most, 2))
     number = np.zeros(len(y), np.uint8)

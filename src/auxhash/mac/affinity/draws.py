@@ -6,6 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from auxhash.compute import threads
+from auxhash.compute.arrays import AnyArray
 from auxhash.compute.kernels import kernel
 from auxhash.compute.random import sample
 
@@ -16,7 +17,9 @@ MAX_PAIRS = 2**31 - 1
 
 
 @kernel
-def without_itself(point: int, stream: int, listed: Any, out: Any, seed: int, taken: Any) -> None:
+def without_itself(
+    point: int, stream: int, listed: AnyArray, out: AnyArray, seed: int, taken: AnyArray
+) -> None:
     """Put distinct points of a rising list, but for the point itself, into `out`."""
     own = np.searchsorted(listed, point)
     inside = own < len(listed) and listed[own] == point
@@ -29,11 +32,11 @@ def without_itself(point: int, stream: int, listed: Any, out: Any, seed: int, ta
 def by_class(
     start: int,
     stop: int,
-    similar: Any,
-    dissimilar: Any,
-    order: Any,
-    groups: Any,
-    ends: Any,
+    similar: AnyArray,
+    dissimilar: AnyArray,
+    order: AnyArray,
+    groups: AnyArray,
+    ends: AnyArray,
     seed: int,
 ) -> None:
     """Draw similar points from the same class, dissimilar ones from the others.
@@ -61,11 +64,11 @@ def by_class(
 def by_shared_label(
     start: int,
     stop: int,
-    similar: Any,
-    dissimilar: Any,
-    bits: Any,
-    order: Any,
-    sets: Any,
+    similar: AnyArray,
+    dissimilar: AnyArray,
+    bits: AnyArray,
+    order: AnyArray,
+    sets: AnyArray,
     seed: int,
 ) -> None:
     """Draw similar points that share a label, dissimilar ones that share none.
@@ -99,7 +102,9 @@ def by_shared_label(
 
 
 @kernel
-def by_rank(start: int, stop: int, similar: Any, dissimilar: Any, near: Any, seed: int) -> None:
+def by_rank(
+    start: int, stop: int, similar: AnyArray, dissimilar: AnyArray, near: AnyArray, seed: int
+) -> None:
     """Take the nearest neighbours as similar, and draw dissimilar points from the others.
 
     `near` lists each point's nearest neighbours in rising order of index.

@@ -10,7 +10,6 @@ caches hold.
 from collections.abc import Iterator
 from functools import partial
 from itertools import pairwise
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -127,7 +126,7 @@ def _merged(
 
 
 @kernel
-def _count_drawn(first: int, last: int, table: Any, count: Any) -> None:
+def _count_drawn(first: int, last: int, table: AnyArray, count: AnyArray) -> None:
     """Add the draws whose smaller point is one of first..last to count[point + 1]."""
     width = table.shape[1]
     for n in range(first, len(table)):  # those before have a smaller one
@@ -144,7 +143,14 @@ def _count_drawn(first: int, last: int, table: Any, count: Any) -> None:
 
 @kernel
 def _place_drawn(
-    first: int, last: int, block: int, table: Any, y: int, at: Any, j: Any, value: Any
+    first: int,
+    last: int,
+    block: int,
+    table: AnyArray,
+    y: int,
+    at: AnyArray,
+    j: AnyArray,
+    value: AnyArray,
 ) -> None:
     """Bring these draws, all of one value, to the next place of their smaller point."""
     width = table.shape[1]
@@ -168,14 +174,21 @@ def _place_drawn(
 
 
 @kernel
-def _count(a: Any, b: Any, count: Any) -> None:
+def _count(a: AnyArray, b: AnyArray, count: AnyArray) -> None:
     for p in range(len(a)):
         count[min(a[p], b[p]) + 1] += 1
 
 
 @kernel
 def _place(
-    a: Any, b: Any, values: Any, weights: Any, at: Any, j: Any, value: Any, weight: Any
+    a: AnyArray,
+    b: AnyArray,
+    values: AnyArray,
+    weights: AnyArray,
+    at: AnyArray,
+    j: AnyArray,
+    value: AnyArray,
+    weight: AnyArray,
 ) -> None:
     """Bring each draw to the next place of its smaller point."""
     for p in range(len(a)):
@@ -187,7 +200,7 @@ def _place(
 
 
 @kernel
-def _order_by_value(key: Any, values: Any) -> None:
+def _order_by_value(key: AnyArray, values: AnyArray) -> None:
     """Order the keys of each j, which are adjacent, by the draws' values."""
     begin = 0
     while begin < len(key):
@@ -203,7 +216,15 @@ def _order_by_value(key: Any, values: Any) -> None:
 
 
 @kernel
-def _merge(first: int, last: int, starts: Any, j: Any, value: Any, weight: Any, size: Any) -> None:
+def _merge(
+    first: int,
+    last: int,
+    starts: AnyArray,
+    j: AnyArray,
+    value: AnyArray,
+    weight: AnyArray,
+    size: AnyArray,
+) -> None:
     """Sort the draws of each point by j and value, and make one pair of equal ones, in place.
 
     size[n + 1] becomes the number of pairs that are left of point n.
@@ -212,7 +233,8 @@ def _merge(first: int, last: int, starts: Any, j: Any, value: Any, weight: Any, 
     for n in range(first, last):
         most = max(most, starts[n + 1] - starts[n])
     keys = np.empty(most, np.int64)  # j, and the draw's place, which keeps their order
-    values, weights = np.empty(most, value.dtype), np.empty(most, weight.dtype)
+    # One type of values: `_order_by_value`, with its sort, is compiled once.
+    values, weights = np.empty(most, np.float64), np.empty(most, weight.dtype)
     for n in range(first, last):
         begin, count = starts[n], starts[n + 1] - starts[n]
         key = keys[:count]
@@ -234,7 +256,7 @@ def _merge(first: int, last: int, starts: Any, j: Any, value: Any, weight: Any, 
 
 
 @kernel
-def _close_gaps(starts: Any, ends: Any, part: Any) -> None:
+def _close_gaps(starts: AnyArray, ends: AnyArray, part: AnyArray) -> None:
     """Move the entries of each point, which begin at `starts`, to where `ends` says."""
     for n in range(len(starts) - 1):
         gap = starts[n] - ends[n]

@@ -27,11 +27,11 @@ from auxhash.compute.neighbors import normalized
 from auxhash.compute.peers import peers, share
 from auxhash.compute.registry import register
 
-SHARE = 0.2  # of a GPU's free memory, that features in both precisions may take
+FREE_MEMORY_SHARE = 0.2  # of a GPU's free memory, that features in both precisions may take
 SINGLE_SHARE = 0.4  # that those in single precision alone may take
 TINY = float(np.finfo(np.float32).tiny)
-LARGEST = 1 << 28  # bytes of the features of all parts; of more, rows are computed when needed
-TALL = 8  # points per feature, at the least, of features that are computed when needed
+MAX_BYTES = 1 << 28  # bytes of the features of all parts; of more, rows are computed when needed
+MIN_POINTS_PER_FEATURE = 8  # of features that are computed when needed
 POINTS_PER_CHUNK = 4096  # points whose features are computed at once
 WIDTH_SAMPLE = 300  # points whose mean distance is the width of radial basis functions
 
@@ -72,7 +72,7 @@ def rows_of(features: FeatureMap, X: AnyArray, width: int) -> Matrix | None:
         if not are_too_large(n, width, device):
             return None
         return Computed((n, width), make, X, single if direct and fits_single(X) else None)
-    if n * width * 12 <= SHARE * device.free():
+    if n * width * 12 <= FREE_MEMORY_SHARE * device.free():
         F = make(slice(None))
         return Resident(F, F.astype(np.float32))
     if n * width * 4 <= SINGLE_SHARE * device.free():
@@ -90,14 +90,14 @@ def are_too_large(n: int, width: int, device: devices.Device) -> bool:
     what is learnt depends, in its last digits, on what is held.
     """
     if device is devices.CPU:
-        return n * width * 8 > LARGEST / peers().n and n >= TALL * width
-    return n * width * 8 > SHARE * device.free()
+        return n * width * 8 > MAX_BYTES / peers().n and n >= MIN_POINTS_PER_FEATURE * width
+    return n * width * 8 > FREE_MEMORY_SHARE * device.free()
 
 
 def largest(X: AnyArray) -> float:
     """Return the bytes that features of a training set may take on the device of X."""
     device = devices.of(X)
-    return LARGEST / peers().n if device is devices.CPU else SHARE * device.free()
+    return MAX_BYTES / peers().n if device is devices.CPU else FREE_MEMORY_SHARE * device.free()
 
 
 def with_one(F: Array) -> Array:

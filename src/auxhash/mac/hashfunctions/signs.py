@@ -28,7 +28,7 @@ LARGEST_DOUBLE = float(np.finfo(DOUBLE).max)
 LARGEST = {SINGLE: 2.0**120, DOUBLE: 2.0**1000}  # sums up to here are far from infinity
 CACHE_BYTES = 1 << 20  # bytes of points and products that are made at once: few enough to be cached
 MIN_POINTS = 256  # points that are multiplied at once, however long they are; a power of 2, as all
-SIXTEEN = 16  # products that are compared at once
+PRODUCTS_COMPARED = 16  # products that are compared at once
 GROWN, FAR = 1.1, 4.0  # bounds are for points so much longer than these, and for no less
 TOO_NEAR = GIVEN_UP = -1  # sentinels of kernels, where bounds are not enough
 MAX_OPEN_SHARE = 1 / 32  # of products; if more are open, computing all anew is quicker
@@ -107,7 +107,7 @@ class Hyperplanes:
         room = rooms.get(dtype.name)
         if room is None:
             room = rooms[dtype.name] = Room(n_bits, X.shape[1], dtype)
-        packed = np.empty((len(X), 2 * -(-n_bits // SIXTEEN)), np.uint8)
+        packed = np.empty((len(X), 2 * -(-n_bits // PRODUCTS_COMPARED)), np.uint8)
         left = MAX_OPEN_SHARE * len(X) * n_bits
         ready = X.dtype == dtype and X.flags.c_contiguous and X.flags.aligned
         as_it_is = ready and len(self.V[dtype]) == 1
@@ -178,7 +178,7 @@ class Room:
         n_cached = CACHE_BYTES // ((n_features + n_bits) * dtype.itemsize)
         self.n_bits, self.n_points = n_bits, max(MIN_POINTS, 1 << n_cached.bit_length() >> 1)
         # One after the other, and a few more: the last ones are read sixteen at a time, too.
-        self.products = np.zeros(self.n_points * n_bits + SIXTEEN, dtype)
+        self.products = np.zeros(self.n_points * n_bits + PRODUCTS_COMPARED, dtype)
         self.lost = n_features * TINY[dtype]  # of a squared length, at most
         nothing, too = np.empty(0, dtype), np.empty(0)
         self.bounds = nothing, nothing, too, too
@@ -192,7 +192,7 @@ class Room:
         self, length: float, bounds: tuple[AnyArray, AnyArray], own_bounds: tuple[Array, Array]
     ) -> None:
         """Set the bounds for points of up to this length, if not all are far shorter."""
-        more = -self.n_bits % SIXTEEN
+        more = -self.n_bits % PRODUCTS_COMPARED
         lower, upper = (np.pad(bound, (0, more), constant_values=np.nan) for bound in bounds)
         self.bounds = lower, upper, *own_bounds
         longest = length / SLOP
@@ -272,7 +272,7 @@ def _sixteen(
 
 
 @kernel(fastmath={"reassoc", "contract"})
-def _longest_square(points: Any) -> float:
+def _longest_square(points: AnyArray) -> float:
     """The largest squared length of a row; infinite if one is infinite or not a number."""
     most = points.dtype.type(0)
     for i in range(len(points)):
@@ -286,7 +286,7 @@ def _longest_square(points: Any) -> float:
 
 
 @kernel(fastmath={"reassoc", "contract"})
-def _dot(x: Any, v: Any) -> float:
+def _dot(x: AnyArray, v: AnyArray) -> float:
     total = 0.0
     for k in range(len(x)):
         total += np.float64(x[k]) * v[k]
@@ -295,7 +295,14 @@ def _dot(x: Any, v: Any) -> float:
 
 @kernel
 def _anew(
-    points: Any, rows: Any, threshold: Any, error: Any, packed: Any, i: int, j: int, near: Any
+    points: AnyArray,
+    rows: AnyArray,
+    threshold: AnyArray,
+    error: AnyArray,
+    packed: AnyArray,
+    i: int,
+    j: int,
+    near: AnyArray,
 ) -> int:
     """Bits j, j + 1, ... of point i, those that `near` has: their number, or TOO_NEAR."""
     n_anew = 0
@@ -314,14 +321,14 @@ def _anew(
 
 @kernel
 def _pack(
-    points: Any,
-    products: Any,
-    rows: Any,
-    lower: Any,
-    upper: Any,
-    threshold: Any,
-    error: Any,
-    packed: Any,
+    points: AnyArray,
+    products: AnyArray,
+    rows: AnyArray,
+    lower: AnyArray,
+    upper: AnyArray,
+    threshold: AnyArray,
+    error: AnyArray,
+    packed: AnyArray,
 ) -> int:
     """Pack the signs of points @ rows' - threshold: of the products, where the bounds say enough.
 
@@ -331,7 +338,7 @@ def _pack(
     """
     n_anew = 0
     for i in range(len(points)):
-        for j in range(0, len(lower), SIXTEEN):
+        for j in range(0, len(lower), PRODUCTS_COMPARED):
             mask = _sixteen(products, lower, upper, i * len(rows) + j, j)
             packed[i, j // 8] = np.uint8(mask)
             packed[i, j // 8 + 1] = np.uint8(mask >> np.uint64(8))
@@ -346,18 +353,18 @@ def _pack(
 
 @kernel
 def _decide(
-    points: Any,
-    V: Any,
-    rows: Any,
-    lower: Any,
-    upper: Any,
-    threshold: Any,
-    error: Any,
-    products: Any,
+    points: AnyArray,
+    V: AnyArray,
+    rows: AnyArray,
+    lower: AnyArray,
+    upper: AnyArray,
+    threshold: AnyArray,
+    error: AnyArray,
+    products: AnyArray,
     n_points: int,
     shortest: float,
     longest: float,
-    packed: Any,
+    packed: AnyArray,
     most: float,
 ) -> tuple[int, int, float]:
     """Measure, multiply and pack `n_points` at a time, while these are in the cache.

@@ -15,10 +15,10 @@ from numpy.typing import NDArray
 
 from auxhash.codes import Codes
 from auxhash.compute import checks, threads
-from auxhash.compute.arrays import Array, Numbers
+from auxhash.compute.arrays import AnyArray, Array, Numbers
 from auxhash.compute.kernels import kernel
 from auxhash.compute.registry import register
-from auxhash.mac.zstep.graph import EDGES_PER_TASK, weigh
+from auxhash.mac.zstep.graph import EDGES_PER_TASK, Edges, weigh
 from auxhash.mac.zstep.maxflow import minimum_cut
 from auxhash.mac.zstep.problem import ROUNDING, BitProblem
 
@@ -39,7 +39,8 @@ class Cut:
             from points in random order); "fixed" always in the order of the groups, classes sorted
             (and grows blocks from points in the order of their numbers). With a fixed order the
             same couples of classes, next to each other in it, are opposite in most bits, which
-            makes poorer codes; the paper does not say which it takes.
+            makes poorer codes; the paper does not say which it takes, and the program of FastHash's
+            authors takes random orders, from codes of all +1.
         overlap: whether blocks that split a group may overlap. Then a block takes every point of
             its group that none of its members repels, also those of earlier blocks.
     """
@@ -141,7 +142,7 @@ def _points_per_task(bit: BitProblem, n_edges: int) -> int:
 
 
 @kernel(fastmath={"reassoc"})
-def _survey(start: int, stop: int, edges: Any, a: Any, slack: Any) -> bool:
+def _survey(start: int, stop: int, edges: Edges, a: Array, slack: Array) -> bool:
     """Set the slack of points start..stop; return True if any repels a point of its group."""
     indptr, within = edges.indptr, edges.within
     most = 0.0
@@ -155,7 +156,9 @@ def _survey(start: int, stop: int, edges: Any, a: Any, slack: Any) -> bool:
 
 
 @kernel
-def _outer_fields(members: Any, z: Any, c: Any, edges: Any, a: Any, u: Any) -> None:
+def _outer_fields(
+    members: AnyArray, z: AnyArray, c: Array, edges: Edges, a: Array, u: Array
+) -> None:
     """Set u as `outer_fields` says."""
     indptr, within, indices = edges.indptr, edges.within, edges.indices
     for t in range(len(members)):
@@ -165,7 +168,7 @@ def _outer_fields(members: Any, z: Any, c: Any, edges: Any, a: Any, u: Any) -> N
 
 
 @kernel
-def _grow(order: Any, groups: Any, overlap: bool, edges: Any, a: Any) -> Any:
+def _grow(order: AnyArray, groups: AnyArray, overlap: bool, edges: Edges, a: Array) -> Any:
     """The points of each block, grown greedily in its group without any repelling pair.
 
     Points that are in no block yet come first, then with `overlap` the others: with or without it,
@@ -205,7 +208,9 @@ def _grow(order: Any, groups: Any, overlap: bool, edges: Any, a: Any) -> Any:
 
 
 @kernel
-def _inner_fields(members: Any, place: Any, z: Any, edges: Any, a: Any, field: Any) -> Any:
+def _inner_fields(
+    members: AnyArray, place: AnyArray, z: AnyArray, edges: Edges, a: Array, field: Array
+) -> Any:
     """Add the couplings to points of the same group outside the block; the slack inside it."""
     indptr, within, indices = edges.indptr, edges.within, edges.indices
     slack = np.empty(len(members))
@@ -223,7 +228,15 @@ def _inner_fields(members: Any, place: Any, z: Any, edges: Any, a: Any, field: A
 
 
 @kernel
-def _settle(members: Any, place: Any, z: Any, field: Any, slack: Any, edges: Any, a: Any) -> Any:
+def _settle(
+    members: AnyArray,
+    place: AnyArray,
+    z: AnyArray,
+    field: Array,
+    slack: Array,
+    edges: Edges,
+    a: Array,
+) -> Any:
     """Set z of every point of a block whose optimal value is decided; return the undecided.
 
     Adds the couplings to decided members to the linear term `field` of each undecided one, and

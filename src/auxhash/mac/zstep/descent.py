@@ -7,18 +7,18 @@ on the pairs alone: the result is the same on any number of threads.
 """
 
 from functools import singledispatch
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from auxhash.codes import Codes, Words
 from auxhash.compute import threads, underway
-from auxhash.compute.arrays import Array
+from auxhash.compute.arrays import AnyArray, Array
 from auxhash.compute.kernels import kernel
 from auxhash.mac.zstep.gains import (
     MIN_NEIGHBORS,
     MIN_NEIGHBORS_AFTER_FLIP,
+    Gains,
     find_gains,
     flip,
     gather,
@@ -27,7 +27,7 @@ from auxhash.mac.zstep.gains import (
     sum_bit,
     sum_byte,
 )
-from auxhash.mac.zstep.graph import Graph
+from auxhash.mac.zstep.graph import Edges, Graph
 from auxhash.mac.zstep.problem import ROUNDING, BitProblem, Problem
 
 POINTS_PER_TASK = 16  # points of one colour that a thread takes at a time
@@ -90,7 +90,7 @@ def _by_colour(graph: Graph) -> list[NDArray[np.int32]]:
 
 
 @kernel
-def _colour(start: int, stop: int, edges: Any, colour: Any, seen_by: Any) -> None:
+def _colour(start: int, stop: int, edges: Edges, colour: AnyArray, seen_by: AnyArray) -> None:
     """Greedy colouring: each point in turn takes the first colour none of its partners has.
 
     seen_by[c] is the last point that found colour c taken.
@@ -108,7 +108,7 @@ def _colour(start: int, stop: int, edges: Any, colour: Any, seen_by: Any) -> Non
 
 @kernel
 def _descend_points(
-    points: Any, words: Any, c: Any, tolerance: float, edges: Any, table: Any
+    points: AnyArray, words: Words, c: Array, tolerance: float, edges: Edges, table: Gains
 ) -> int:
     most = most_edges(points, edges.indptr)
     differ = np.empty((words.shape[1], most), np.uint64)
@@ -142,7 +142,7 @@ def _descend_points(
 
 
 @kernel
-def _descend_bit(z: Any, c: Any, tolerance: float, edges: Any, a: Any) -> bool:
+def _descend_bit(z: AnyArray, c: Array, tolerance: float, edges: Edges, a: Array) -> bool:
     """One pass over the points; True if a bit flipped."""
     indptr, indices = edges.indptr, edges.indices
     changed = False

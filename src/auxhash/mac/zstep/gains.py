@@ -12,12 +12,13 @@ The sums of eight bits come from one pass over the neighbours: the gains of thos
 differences has the same value are added up first, and these 256 sums give those of the bits.
 """
 
+from collections.abc import Iterable
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from auxhash.codes import popcount
-from auxhash.compute.arrays import Array
+from auxhash.codes import Words, popcount
+from auxhash.compute.arrays import AnyArray, Array
 from auxhash.compute.kernels import kernel
 
 MIN_NEIGHBORS = 48  # neighbours: of fewer, each bit is summed by itself
@@ -38,7 +39,7 @@ def gains_of(table: Array, basis: Array) -> Gains:
 
 
 @kernel
-def most_edges(points: Any, indptr: Any) -> int:
+def most_edges(points: Iterable[int], indptr: AnyArray) -> int:
     """Return the largest number of edges that a point has."""
     most = 0
     for n in points:
@@ -47,7 +48,15 @@ def most_edges(points: Any, indptr: Any) -> int:
 
 
 @kernel(inline="always")
-def gather(n: int, words: Any, partners: Any, row: Any, width: int, differ: Any, at: Any) -> None:
+def gather(
+    n: int,
+    words: Words,
+    partners: AnyArray,
+    row: AnyArray,
+    width: int,
+    differ: AnyArray,
+    at: AnyArray,
+) -> None:
     """The bits `differ` (n_words, edges) of n and its partners, and the place `at` of each distance
     in the table of `Gains`, whose rows have that width."""
     for e in range(len(at)):
@@ -60,7 +69,7 @@ def gather(n: int, words: Any, partners: Any, row: Any, width: int, differ: Any,
 
 
 @kernel(inline="always")
-def flip(differ: Any, word: int, bit: Any, at: Any) -> None:
+def flip(differ: AnyArray, word: int, bit: np.uint64, at: AnyArray) -> None:
     """Update distances for a flip of one bit of the point; `differ` stays as it was."""
     one = np.uint64(1)
     for e in range(len(at)):
@@ -68,7 +77,7 @@ def flip(differ: Any, word: int, bit: Any, at: Any) -> None:
 
 
 @kernel
-def find_gains(at: Any, pair: Any, coef: Any, table: Any, gain: Any) -> float:
+def find_gains(at: AnyArray, pair: AnyArray, coef: Array, table: Gains, gain: Array) -> float:
     """Return `agree`; `gain` becomes that of each neighbour."""
     agree = 0.0
     for e in range(len(at)):
@@ -82,7 +91,7 @@ def find_gains(at: Any, pair: Any, coef: Any, table: Any, gain: Any) -> float:
 
 
 @kernel(fastmath={"reassoc"})
-def sum_bit(differ: Any, k: int, gain: Any) -> float:
+def sum_bit(differ: AnyArray, k: int, gain: Array) -> float:
     """Return the sum of the gains of the neighbours that differ in bit k."""
     word, shift = k // 64, np.uint64(k % 64)
     total = 0.0
@@ -92,7 +101,7 @@ def sum_bit(differ: Any, k: int, gain: Any) -> float:
 
 
 @kernel(fastmath={"reassoc"})
-def sum_byte(differ: Any, k: int, gain: Any, sums: Any) -> None:
+def sum_byte(differ: AnyArray, k: int, gain: Array, sums: Array) -> None:
     """Sum the gains for all bits of bit k's byte; the sum of bit k is sums[1 << k % 8].
 
     `sums` (256,) are first those of each value of the byte. The values with the highest bit are
@@ -114,6 +123,6 @@ def sum_byte(differ: Any, k: int, gain: Any, sums: Any) -> None:
 
 
 @kernel
-def is_set(words: Any, n: int, k: int) -> Any:
+def is_set(words: Words, n: int, k: int) -> Any:
     """Return True if bit k of point n is 1."""
     return (words[n, k // 64] >> np.uint64(k % 64)) & np.uint64(1) != 0

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from auxhash.compute import threads
-from auxhash.compute.arrays import Array, Numbers
+from auxhash.compute.arrays import AnyArray, Array, Numbers
 from auxhash.compute.kernels import kernel
 from auxhash.mac.affinity import Affinity
 from auxhash.mac.losses import LossTable
@@ -101,7 +101,13 @@ def graph_of(affinity: Affinity, table: LossTable) -> Graph:
 
 @kernel
 def _count(
-    start: int, stop: int, starts: Any, j: Any, groups: Any, count: Any, within: Any
+    start: int,
+    stop: int,
+    starts: AnyArray,
+    j: AnyArray,
+    groups: AnyArray,
+    count: AnyArray,
+    within: AnyArray,
 ) -> None:
     """Add the edges of points start..stop to count[n + 1], those inside a group to within[n]."""
     for i in range(stop):
@@ -122,14 +128,14 @@ def _place(
     start: int,
     stop: int,
     block: int,
-    starts: Any,
-    j: Any,
-    groups: Any,
-    row: Any,
-    at: Any,
-    indices: Any,
-    rows: Any,
-    numbers: Any,
+    starts: AnyArray,
+    j: AnyArray,
+    groups: AnyArray,
+    row: AnyArray,
+    at: AnyArray,
+    indices: AnyArray,
+    rows: AnyArray,
+    numbers: AnyArray,
 ) -> None:
     """Fill the lists of points start..stop, `block` at a time."""
     cursor = np.empty(stop, np.int64)  # the first pair of each i that is not in a list yet
@@ -160,7 +166,7 @@ def _place(
 
 
 @kernel
-def weigh(a: Any, partners: Any, z: Any) -> float:
+def weigh(a: Array, partners: AnyArray, z: AnyArray) -> float:
     """The sum of a[e] z[partners[e]] over some edges.
 
     Four sums, in an order of their own: where the compiler may choose one, it takes gather

@@ -17,12 +17,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from auxhash.codes import Codes
-from auxhash.compute.arrays import Array, Numbers
+from auxhash.compute.arrays import AnyArray, Array, Numbers
 from auxhash.compute.kernels import kernel
-from auxhash.mac.zstep.graph import weigh
+from auxhash.mac.zstep.graph import Edges, weigh
 
 TINY = 1e-13  # an amount that is smaller, relative to all supply, counts as none
-PASSES = 4  # over the edges, at most, to find potentials
+MAX_PASSES = 4  # over the edges, at most, to find potentials
 
 
 class Network(NamedTuple):
@@ -44,7 +44,9 @@ class Network(NamedTuple):
 
 
 @kernel
-def _spread(points: Any, n_points: int, edges: Any, a: Any, u: Any, slack: Any, tiny: float) -> Any:
+def _spread(
+    points: AnyArray, n_points: int, edges: Edges, a: Array, u: Array, slack: Array, tiny: float
+) -> Any:
     """Potentials x of all points of the graph, and the supply left to some of them when every edge
     carries |a| (x_i - x_j).
 
@@ -53,7 +55,7 @@ def _spread(points: Any, n_points: int, edges: Any, a: Any, u: Any, slack: Any, 
     """
     indptr, within, indices = edges.indptr, edges.within, edges.indices
     x, supply = np.zeros(n_points), -2 * u
-    for _ in range(PASSES):
+    for _ in range(MAX_PASSES):
         if supply.min() >= -tiny or supply.max() <= tiny:
             break
         for t in range(len(points)):
@@ -68,7 +70,9 @@ def _spread(points: Any, n_points: int, edges: Any, a: Any, u: Any, slack: Any, 
 
 
 @kernel
-def _network(points: Any, place: Any, edges: Any, a: Any, x: Any, supply: Any) -> Any:
+def _network(
+    points: AnyArray, place: AnyArray, edges: Edges, a: Array, x: Array, supply: Array
+) -> Any:
     """The network with the flow that potentials x make."""
     indices, start, stop = edges.indices, edges.indptr[points], edges.within[points]
     shift = stop - np.cumsum(stop - start)
@@ -81,7 +85,7 @@ def _network(points: Any, place: Any, edges: Any, a: Any, x: Any, supply: Any) -
 
 
 @kernel
-def _push(network: Any, i: int, j: int, e: int, amount: float) -> None:
+def _push(network: Network, i: int, j: int, e: int, amount: float) -> None:
     """Send an amount along edge e from i to j."""
     low, high = network.start[j], network.stop[j]
     while low < high:  # finds the reverse edge: of equal partners the first, which is coupled
@@ -97,7 +101,7 @@ def _push(network: Any, i: int, j: int, e: int, amount: float) -> None:
 
 
 @kernel
-def _hop(network: Any, tiny: float) -> None:
+def _hop(network: Network, tiny: float) -> None:
     """Send excess to partners with room."""
     place, indices, a, supply = network.place, network.indices, network.a, network.supply
     start, stop, shift, flow = network.start, network.stop, network.shift, network.flow
@@ -113,7 +117,7 @@ def _hop(network: Any, tiny: float) -> None:
 
 
 @kernel
-def _heights(network: Any, tiny: float, height: Any) -> None:
+def _heights(network: Network, tiny: float, height: AnyArray) -> None:
     """Set `height`: number of edges to the nearest point with room, n if none can be reached."""
     place, indices, a, supply = network.place, network.indices, network.a, network.supply
     start, stop, shift, flow = network.start, network.stop, network.shift, network.flow
@@ -139,7 +143,7 @@ def _heights(network: Any, tiny: float, height: Any) -> None:
 
 
 @kernel
-def _push_relabel(network: Any, tiny: float, height: Any) -> None:
+def _push_relabel(network: Network, tiny: float, height: AnyArray) -> None:
     """Send excess on towards room, until there is none of one of them, or no way left."""
     place, indices, a, supply = network.place, network.indices, network.a, network.supply
     start, stop, shift, flow = network.start, network.stop, network.shift, network.flow
@@ -185,7 +189,9 @@ def _push_relabel(network: Any, tiny: float, height: Any) -> None:
 
 
 @kernel
-def minimum_cut(points: Any, place: Any, edges: Any, a: Any, u: Any, slack: Any) -> Codes:
+def minimum_cut(
+    points: AnyArray, place: AnyArray, edges: Edges, a: Array, u: Array, slack: Array
+) -> Codes:
     """Minimise (1/4) z'Az + u'z over +-1 codes of some points of one group, every coupling <= 0.
 
     `place` has each point's position in `points`, -1 for all others; `slack` is half the sum of a

@@ -12,7 +12,7 @@ be the distance over the other bits and a_ij = w (loss(d') - loss(d'+1)). Up to 
 
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, Literal, NamedTuple
+from typing import Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,6 +26,7 @@ from auxhash.mac.affinity import Affinity
 from auxhash.mac.losses import Loss, LossTable, get, sum_pairs, tabulate, tabulate_at
 from auxhash.mac.zstep.gains import (
     MIN_NEIGHBORS,
+    Gains,
     find_gains,
     gains_of,
     gather,
@@ -34,7 +35,7 @@ from auxhash.mac.zstep.gains import (
     sum_bit,
     sum_byte,
 )
-from auxhash.mac.zstep.graph import Graph, graph_of, weigh
+from auxhash.mac.zstep.graph import Edges, Graph, graph_of, weigh
 
 Later = Literal["absent", "zero"]
 
@@ -259,7 +260,7 @@ def differences_of(table: Array, basis: Array) -> Differences:
 
 
 @kernel
-def _fold(partners: Any, a: Any) -> None:
+def _fold(partners: AnyArray, a: Array) -> None:
     """Move the couplings of edges to the same partner, which are adjacent, to the first of them."""
     first = 0
     for e in range(1, len(partners)):
@@ -272,7 +273,13 @@ def _fold(partners: Any, a: Any) -> None:
 
 @kernel
 def _couplings(
-    start: int, stop: int, others: Any, words: Any, edges: Any, differences: Any, out: Any
+    start: int,
+    stop: int,
+    others: AnyArray,
+    words: Words,
+    edges: Edges,
+    differences: Differences,
+    out: AnyArray,
 ) -> None:
     """a_ij, eq. (8), along the edges of points start..stop; `others` masks the bits that d' counts.
 
@@ -297,7 +304,7 @@ def _couplings(
 
 
 @kernel
-def _field(start: int, stop: int, edges: Any, a: Any, z: Any, out: Any) -> None:
+def _field(start: int, stop: int, edges: Edges, a: Array, z: AnyArray, out: AnyArray) -> None:
     """S of points start..stop, from the coupling of each edge in a."""
     indptr, indices = edges.indptr, edges.indices
     for n in range(start, stop):
@@ -306,7 +313,7 @@ def _field(start: int, stop: int, edges: Any, a: Any, z: Any, out: Any) -> None:
 
 
 @kernel
-def _move(moved: Any, by: Any, edges: Any, a: Any, S: Any) -> None:
+def _move(moved: AnyArray, by: Array, edges: Edges, a: Array, S: Array) -> None:
     """Add half of A's columns of the moved, times how far: A is symmetric, they are its rows."""
     indptr, indices = edges.indptr, edges.indices
     for i in range(len(moved)):
@@ -316,7 +323,7 @@ def _move(moved: Any, by: Any, edges: Any, a: Any, S: Any) -> None:
 
 
 @kernel
-def _fields(start: int, stop: int, words: Any, edges: Any, table: Any, S: Any) -> None:
+def _fields(start: int, stop: int, words: Words, edges: Edges, table: Gains, S: Array) -> None:
     """S of all bits of points start..stop."""
     most = most_edges(range(start, stop), edges.indptr)
     differ = np.empty((words.shape[1], most), np.uint64)
@@ -337,7 +344,7 @@ def _fields(start: int, stop: int, words: Any, edges: Any, table: Any, S: Any) -
 
 
 @kernel
-def _most_of_rows(start: int, stop: int, edges: Any, most: Any) -> float:
+def _most_of_rows(start: int, stop: int, edges: Edges, most: AnyArray) -> float:
     """The largest sum over a point's edges of max |a|, which `most` has by row, for start..stop."""
     indptr, row = edges.indptr, edges.row
     largest = 0.0
@@ -350,7 +357,7 @@ def _most_of_rows(start: int, stop: int, edges: Any, most: Any) -> float:
 
 
 @kernel
-def _most_of_pairs(start: int, stop: int, edges: Any, differences: Any) -> float:
+def _most_of_pairs(start: int, stop: int, edges: Edges, differences: Differences) -> float:
     """Return the largest sum of max |a| as `_most_of_rows`, with coefficients for each pair."""
     indptr, row, coef = edges.indptr, edges.row, edges.coef
     largest = 0.0

@@ -14,13 +14,13 @@ import zlib
 from auxhash.compute.fingerprint import checked
 
 SIZE = 64
-MARK = 48  # where the fingerprint begins
+FINGERPRINT_AT = 48  # where the fingerprint begins
 
 
 def sealed(fields: bytes, fingerprint: str | None = None) -> bytes:
     """Return the 64 bytes of these fields and a fingerprint."""
     mark = checked("fingerprint", fingerprint)
-    block = (fields + _sum(fields)).ljust(MARK, b"\0")
+    block = (fields + _sum(fields)).ljust(FINGERPRINT_AT, b"\0")
     if mark is None:
         return block.ljust(SIZE, b"\0")
     block += bytes.fromhex(mark) + struct.pack("<I", 1)
@@ -31,7 +31,8 @@ def opened(block: bytes, size: int) -> tuple[bytes, str | None] | None:
     """Return the fields, of `size` bytes, and the fingerprint; None if the block is damaged."""
     if len(block) < SIZE:
         return None
-    fields, fingerprint = block[:size], block[MARK : MARK + 8].hex() if any(block[MARK:]) else None
+    fields, mark = block[:size], block[FINGERPRINT_AT:]
+    fingerprint = mark[:8].hex() if any(mark) else None
     return (fields, fingerprint) if sealed(fields, fingerprint) == block else None
 
 

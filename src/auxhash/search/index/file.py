@@ -34,7 +34,7 @@ from auxhash.search.index.state import first_twice
 MAGIC = b"AUXHIDX1"
 FIELDS = struct.Struct("<8sQQQQI")
 HEADER = block.SIZE
-STEP = 1 << 24  # bytes checked or written per step
+BYTES_PER_STEP = 1 << 24  # bytes checked or written per step
 
 
 class IndexContent(NamedTuple):
@@ -170,10 +170,10 @@ def _check_codes(path: str | os.PathLike[str], planes: NDArray[np.uint8], n_bits
 
 
 def _sum(raw: NDArray[np.uint8]) -> int:
-    """Return the CRC-32, computed STEP bytes at a time so that Ctrl-C works in between."""
+    """Return the CRC-32, computed some bytes at a time so that Ctrl-C works in between."""
     check = 0
-    for i in range(0, len(raw), STEP):
-        check = zlib.crc32(raw[i : i + STEP].data, check)
+    for i in range(0, len(raw), BYTES_PER_STEP):
+        check = zlib.crc32(raw[i : i + BYTES_PER_STEP].data, check)
     return check
 
 
@@ -182,7 +182,8 @@ def _parts(content: IndexContent) -> list[memoryview]:
     parts = [planes.data, memoryview(bytes(_padded(planes.size) - planes.size))]
     if content.ids is not None:
         parts.append(content.ids.astype("<i8").view(np.uint8).data)
-    return [part[i : i + STEP] for part in parts for i in range(0, len(part), STEP)]
+    step = BYTES_PER_STEP
+    return [part[i : i + step] for part in parts for i in range(0, len(part), step)]
 
 
 def _padded(size: int) -> int:

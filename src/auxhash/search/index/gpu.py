@@ -5,6 +5,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from auxhash.codes import Packed, to_words
+from auxhash.compute.arrays import AnyArray
 from auxhash.compute.device import Device
 from auxhash.search.index import scan, tablescan
 from auxhash.search.index.scan import Distances, Planes, Positions
@@ -43,23 +44,23 @@ class DeviceQueries(Protocol):
 
     def __len__(self) -> int: ...
 
-    def take(self, rows: Any) -> "DeviceQueries":
+    def take(self, rows: slice | AnyArray) -> "DeviceQueries":
         """Return the queries of these rows."""
         ...
 
-    def histogram(self, stride: int, bins: Any) -> None:
+    def histogram(self, stride: int, bins: AnyArray) -> None:
         """Count every `stride`-th code in bins (n_queries, widest + 1)."""
         ...
 
-    def gather(self, radius: Any, keys: Any, counts: Any) -> None:
+    def gather(self, radius: AnyArray, keys: AnyArray, counts: AnyArray) -> None:
         """Append the keys of all codes whose bin is at most radius (n_queries,), and count them."""
         ...
 
-    def all_keys(self, keys: Any) -> None:
+    def all_keys(self, keys: AnyArray) -> None:
         """Write the keys (n,) of all codes, for a single query."""
         ...
 
-    def unpack(self, keys: Any) -> tuple[Any, Positions]:
+    def unpack(self, keys: AnyArray) -> tuple[Distances | TableDistances, Positions]:
         """Return the distances and positions of keys, which are in the processor's memory."""
         ...
 
@@ -99,7 +100,7 @@ class DeviceCodes:
             self._nearest(asked, distances[rows], positions[rows])
         return distances, positions
 
-    def _nearest(self, asked: DeviceQueries, distances: Any, positions: Any) -> None:
+    def _nearest(self, asked: DeviceQueries, distances: AnyArray, positions: AnyArray) -> None:
         """Write the k nearest (n_queries, k) of each query, by sorting the codes within a radius.
 
         The radius is estimated for each query, and counted exactly where the estimate holds too few
@@ -129,7 +130,7 @@ class DeviceCodes:
         enough = np.cumsum(bins, axis=1) >= (-(-wanted // stride) if wanted else k)
         return enough.argmax(axis=1).astype(np.int32)
 
-    def _within(self, asked: DeviceQueries, radius: Any, k: int) -> Any:
+    def _within(self, asked: DeviceQueries, radius: AnyArray, k: int) -> Any:
         """Return a mask of the queries with k codes or more within their radius, and not too many.
 
         With it, the keys of the k nearest of these queries.
@@ -153,7 +154,7 @@ class DeviceCodes:
 class HammingQueries:
     """Packed queries, as words (n_queries, n_words), compared by Hamming distance."""
 
-    def __init__(self, codes: DeviceCodes, queries: Any) -> None:
+    def __init__(self, codes: DeviceCodes, queries: AnyArray) -> None:
         self.codes, self.queries = codes, queries
         self.widest = 64 * codes.words.shape[1]
         self.kernels = codes.device.kernels(scan.__file__)
@@ -161,25 +162,25 @@ class HammingQueries:
     def __len__(self) -> int:
         return len(self.queries)
 
-    def take(self, rows: Any) -> "HammingQueries":
+    def take(self, rows: slice | AnyArray) -> "HammingQueries":
         return HammingQueries(self.codes, self.queries[rows])
 
-    def histogram(self, stride: int, bins: Any) -> None:
+    def histogram(self, stride: int, bins: AnyArray) -> None:
         parts = BLOCKS_PER_QUERY
         arguments = self.queries, self._n_words, stride, parts, bins, self.widest
         self.kernels("histogram", len(self) * parts, *self._base, *arguments)
 
-    def gather(self, radius: Any, keys: Any, counts: Any) -> None:
+    def gather(self, radius: AnyArray, keys: AnyArray, counts: AnyArray) -> None:
         tiles = -(-len(self) // QUERIES_PER_TILE)
         blocks = -(-self.codes.n // (self.kernels.threads * CODES_PER_THREAD)) * tiles
         arguments = self.queries, len(self), self._n_words, radius, keys, counts
         self.kernels("gather", blocks, *self._base, *arguments, keys.shape[1], tiles)
 
-    def all_keys(self, keys: Any) -> None:
+    def all_keys(self, keys: AnyArray) -> None:
         arguments = *self._base, self.queries, self._n_words, keys
         self.kernels.over("all_keys", self.codes.n, *arguments)
 
-    def unpack(self, keys: Any) -> tuple[Distances, Positions]:
+    def unpack(self, keys: AnyArray) -> tuple[Distances, Positions]:
         distances, positions = keys >> np.uint64(48), keys & np.uint64((1 << 48) - 1)
         return distances.astype(np.int32), positions.astype(np.int64)
 
@@ -197,7 +198,7 @@ class TableQueries:
 
     widest = TABLE_BINS - 1
 
-    def __init__(self, codes: DeviceCodes, tables: Any) -> None:
+    def __init__(self, codes: DeviceCodes, tables: AnyArray) -> None:
         self.codes, self.tables = codes, tables
         self.kernels = codes.device.kernels(tablescan.__file__)
         # Bins are of equal width, from the least sum that the tables allow to the largest.
@@ -209,23 +210,23 @@ class TableQueries:
     def __len__(self) -> int:
         return len(self.tables)
 
-    def take(self, rows: Any) -> "TableQueries":
+    def take(self, rows: slice | AnyArray) -> "TableQueries":
         return TableQueries(self.codes, self.tables[rows])
 
-    def histogram(self, stride: int, bins: Any) -> None:
+    def histogram(self, stride: int, bins: AnyArray) -> None:
         parts = BLOCKS_PER_QUERY
         self.kernels("histogram", len(self) * parts, *self._arguments, stride, parts, bins)
 
-    def gather(self, radius: Any, keys: Any, counts: Any) -> None:
+    def gather(self, radius: AnyArray, keys: AnyArray, counts: AnyArray) -> None:
         parts = -(-self.codes.n // (self.kernels.threads * TABLE_CODES_PER_THREAD))
         arguments = *self._arguments, radius, keys, counts, keys.shape[1], parts
         self.kernels("gather", len(self) * parts, *arguments)
 
-    def all_keys(self, keys: Any) -> None:
+    def all_keys(self, keys: AnyArray) -> None:
         each = self.kernels.threads * TABLE_CODES_PER_THREAD
         self.kernels("all_keys", -(-self.codes.n // each), *self._arguments, keys)
 
-    def unpack(self, keys: Any) -> tuple[TableDistances, Positions]:
+    def unpack(self, keys: AnyArray) -> tuple[TableDistances, Positions]:
         high = (keys >> np.uint64(32)).astype(np.uint32)
         sign = np.uint32(1 << 31)
         bits = np.where(high & sign, high ^ sign, ~high)  # the reverse of `key` in tablescan.cu

@@ -32,7 +32,7 @@ from auxhash.codes import MOST_BITS, Packed, n_bytes
 from auxhash.compute.checks import LARGEST_ID
 from auxhash.files.writing import check_regular, writing
 from auxhash.search.index import block, namesfile
-from auxhash.search.index.file import STEP, check_ids
+from auxhash.search.index.file import BYTES_PER_STEP, check_ids
 from auxhash.search.index.state import Ids
 
 MAGIC = b"AUXHIVF1"
@@ -67,7 +67,7 @@ def write(
             raise OSError(f"{path} cannot be written: {error}") from error
         with temporary.open("r+b") as file:
             check, size = 0, 0
-            while part := file.read(STEP):
+            while part := file.read(BYTES_PER_STEP):
                 check, size = zlib.crc32(part, check), size + len(part)
             head = FIELDS.pack(MAGIC, n_bits, next_id, size, check)
             file.write(block.sealed(head, fingerprint))

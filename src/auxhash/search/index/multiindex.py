@@ -13,6 +13,7 @@ import numpy as np
 
 from auxhash.codes import Packed, popcount
 from auxhash.compute import threads
+from auxhash.compute.arrays import AnyArray
 from auxhash.compute.kernels import kernel
 from auxhash.search.index import scan
 
@@ -83,7 +84,7 @@ def n_parts(n_bytes: int) -> int:
 
 
 @kernel
-def _table(low: Any, high: Any, n: int, start: Any, order: Any) -> None:
+def _table(low: AnyArray, high: AnyArray, n: int, start: AnyArray, order: AnyArray) -> None:
     """Sort codes by their keys into `order`: those of key v are order[start[v]:start[v + 1]]."""
     for i in range(n):
         start[np.int64(low[i]) + 256 * np.int64(high[i]) + 1] += 1
@@ -97,7 +98,9 @@ def _table(low: Any, high: Any, n: int, start: Any, order: Any) -> None:
 
 
 @kernel
-def _distance(planes: Any, code: int, query: Any, first: int, last: int, most: int) -> Any:
+def _distance(
+    planes: AnyArray, code: int, query: AnyArray, first: int, last: int, most: int
+) -> Any:
     """Return the distance over the bytes first..last-1, or, above `most`, any larger number."""
     d = np.uint64(0)
     for p in range(first, last):
@@ -108,7 +111,7 @@ def _distance(planes: Any, code: int, query: Any, first: int, last: int, most: i
 
 
 @kernel
-def _bucket(query: Any, part: int, probe: int) -> Any:
+def _bucket(query: AnyArray, part: int, probe: int) -> Any:
     """Return the query's own bucket for probe 0, and those one bit away for probes 1..16."""
     key = np.int64(query[2 * part]) + 256 * np.int64(query[2 * part + 1])
     return key if probe == 0 else key ^ (1 << (probe - 1))
@@ -116,7 +119,13 @@ def _bucket(query: Any, part: int, probe: int) -> Any:
 
 @kernel
 def _look_up(
-    planes: Any, queries: Any, radius: int, reach: int, start: Any, order: Any, cost: Any
+    planes: AnyArray,
+    queries: AnyArray,
+    radius: int,
+    reach: int,
+    start: AnyArray,
+    order: AnyArray,
+    cost: AnyArray,
 ) -> Any:
     """Return the stops of each query's results, distances, positions; cost -1 asks for a scan."""
     m, n, n_bytes = len(start), order.shape[1], len(planes)

@@ -21,6 +21,8 @@ from auxhash.compute.arrays import AnyArray
 from auxhash.compute.kernels import intrinsic, kernel
 
 Planes = NDArray[np.uint8]  # (n_bytes, n)
+Bytes = NDArray[np.uint8]  # (n,)
+Integers = NDArray[np.integer[Any]]  # of bits, or of codes
 Distances = NDArray[np.int32]
 Positions = NDArray[np.int64]
 
@@ -171,7 +173,16 @@ def _lowest_byte(typing_context: Any, word: Any) -> Any:
 
 @kernel
 def _add_eight(
-    p0: Any, p1: Any, p2: Any, p3: Any, p4: Any, p5: Any, p6: Any, p7: Any, q: Any, out: Any
+    p0: Bytes,
+    p1: Bytes,
+    p2: Bytes,
+    p3: Bytes,
+    p4: Bytes,
+    p5: Bytes,
+    p6: Bytes,
+    p7: Bytes,
+    q: Bytes,
+    out: Integers,
 ) -> None:
     q0, q1, q2, q3, q4, q5, q6, q7 = q[0], q[1], q[2], q[3], q[4], q[5], q[6], q[7]
     for i in range(len(out)):
@@ -183,21 +194,21 @@ def _add_eight(
 
 
 @kernel
-def _add_two(p0: Any, p1: Any, q: Any, out: Any) -> None:
+def _add_two(p0: Bytes, p1: Bytes, q: Bytes, out: Integers) -> None:
     q0, q1 = q[0], q[1]
     for i in range(len(out)):
         out[i] += _count(_count(np.uint8(0), p0[i], q0), p1[i], q1)
 
 
 @kernel
-def _add_one(p0: Any, q: Any, out: Any) -> None:
+def _add_one(p0: Bytes, q: Bytes, out: Integers) -> None:
     q0 = q[0]
     for i in range(len(out)):
         out[i] += _count(np.uint8(0), p0[i], q0)
 
 
 @kernel
-def measure(planes: Any, a: int, z: int, query: Any, out: Any) -> None:
+def measure(planes: Planes, a: int, z: int, query: Packed, out: Integers) -> None:
     """Hamming distances of one query (n_bytes,) to the codes a..z-1 of `planes` (n_bytes, n)."""
     out = out[: z - a]
     out[:] = 0
@@ -225,7 +236,14 @@ def measure(planes: Any, a: int, z: int, query: Any, out: Any) -> None:
 
 @kernel
 def append(
-    block: Any, n: int, start: int, limit: Any, mask: Any, near: Any, where: Any, count: int
+    block: Integers,
+    n: int,
+    start: int,
+    limit: int,
+    mask: Bytes,
+    near: Integers,
+    where: Positions,
+    count: int,
 ) -> int:
     """Append the distances, of n, below `limit` to `near`, and their positions to `where`."""
     block[n : n + STRIP] = limit  # fills up the last strip
@@ -251,7 +269,7 @@ def append(
 
 
 @kernel
-def _bound(near: Any, count: int, k: int, bins: Any) -> Any:
+def _bound(near: Integers, count: int, k: int, bins: Integers) -> Any:
     """Return the k-th smallest distance, and how many of the k smallest are equal to it."""
     bins[:] = 0
     for i in range(count):
@@ -265,7 +283,7 @@ def _bound(near: Any, count: int, k: int, bins: Any) -> Any:
 
 
 @kernel
-def move_up(near: Any, where: Any, count: int, bound: Any, ties: int) -> int:
+def move_up(near: Integers, where: Positions, count: int, bound: int, ties: int) -> int:
     """Move what is below the bound, and the first `ties` at it, to the front; return how many."""
     kept = 0
     for i in range(count):
@@ -279,7 +297,7 @@ def move_up(near: Any, where: Any, count: int, bound: Any, ties: int) -> int:
 
 
 @kernel
-def _keep(near: Any, where: Any, count: int, k: int, bins: Any) -> Any:
+def _keep(near: Integers, where: Positions, count: int, k: int, bins: Integers) -> Any:
     """Keep the k nearest, in their order; return how many, and the limit for further codes."""
     if count < k:
         return count, len(bins)
@@ -288,7 +306,9 @@ def _keep(near: Any, where: Any, count: int, k: int, bins: Any) -> Any:
 
 
 @kernel
-def _rank(near: Any, where: Any, bins: Any, distances: Any, positions: Any) -> None:
+def _rank(
+    near: Integers, where: Positions, bins: Integers, distances: Distances, positions: Positions
+) -> None:
     """Sort stably by distance, and write as many of the nearest as `distances` has room for."""
     bins[:] = 0
     for i in range(len(near)):
@@ -306,7 +326,9 @@ def _rank(near: Any, where: Any, bins: Any, distances: Any, positions: Any) -> N
 
 
 @kernel
-def _guess(planes: Any, first: int, last: int, query: Any, k: int, block: Any, bins: Any) -> Any:
+def _guess(
+    planes: Planes, first: int, last: int, query: Packed, k: int, block: Integers, bins: Integers
+) -> Any:
     """Estimate a radius that holds the k nearest and not many more, from one run in SAMPLE.
 
     Without it, the candidates of a large k would be sifted again and again as the limit falls.
@@ -329,7 +351,14 @@ def _guess(planes: Any, first: int, last: int, query: Any, k: int, block: Any, b
 
 @kernel
 def _sift(
-    planes: Any, first: int, last: int, queries: Any, k: int, limit: Any, block: Any, bins: Any
+    planes: Planes,
+    first: int,
+    last: int,
+    queries: Packed,
+    k: int,
+    limit: Integers,
+    block: Integers,
+    bins: Integers,
 ) -> Any:
     """Return candidates for the k nearest, below `limit`: distances, positions and counts."""
     n = last - first
@@ -355,15 +384,15 @@ def _sift(
 
 @kernel
 def _nearest(
-    planes: Any,
+    planes: Planes,
     first: int,
     last: int,
-    queries: Any,
+    queries: Packed,
     k: int,
-    block: Any,
-    bins: Any,
-    distances: Any,
-    positions: Any,
+    block: Integers,
+    bins: Integers,
+    distances: Distances,
+    positions: Positions,
 ) -> None:
     """Write the k nearest of each query, among the codes first..last-1."""
     limit = np.empty(len(queries), block.dtype)
@@ -383,7 +412,9 @@ def _nearest(
 
 
 @kernel
-def _within(planes: Any, first: int, last: int, queries: Any, radius: int, block: Any) -> Any:
+def _within(
+    planes: Planes, first: int, last: int, queries: Packed, radius: int, block: Integers
+) -> Any:
     """Return stops, distances and positions; those of query q are [stops[q]:stops[q + 1]]."""
     room = 2 * len(block)
     near, where = np.empty(room, np.int32), np.empty(room, np.int64)
@@ -417,7 +448,7 @@ def _within(planes: Any, first: int, last: int, queries: Any, radius: int, block
 
 
 @kernel
-def grown(array: Any) -> Any:
+def grown(array: AnyArray) -> Any:
     """Return a copy of twice the length, whose second half is not set."""
     larger = np.empty(2 * len(array), array.dtype)
     for i in range(len(array)):  # a slice would take numba seconds more to compile

@@ -28,20 +28,6 @@ from auxhash.search.metrics.evaluation import Evaluation
 from auxhash.search.metrics.tally import Ties, take
 from auxhash.search.metrics.truth import Counts
 
-__all__ = [
-    "Evaluation",
-    "bit_balance",
-    "bit_correlation",
-    "code_utilization",
-    "distance_histogram",
-    "evaluate",
-    "mean_average_precision",
-    "precision_at_k",
-    "precision_recall_by_radius",
-    "recall_at_k",
-    "utilization_bound",
-]
-
 Ranks = int | Sequence[int] | AnyArray | None
 
 CODES_PER_TASK = 1 << 13

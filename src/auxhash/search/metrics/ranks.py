@@ -8,7 +8,6 @@ tie.
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
@@ -82,7 +81,7 @@ def by_positions(positions: AnyArray, neighbors: AnyArray) -> NeighborRanks:
 
 
 @kernel
-def _sum(table: Any, planes: Any, sums: Any) -> None:
+def _sum(table: AnyArray, planes: AnyArray, sums: AnyArray) -> None:
     """Add up the table of each byte, four bytes at a time: fewer passes over the sums."""
     n_planes, n = planes.shape
     sums[:] = 0
@@ -98,7 +97,9 @@ def _sum(table: Any, planes: Any, sums: Any) -> None:
 
 
 @kernel
-def _count(tables: Any, planes: Any, near: Any, above: Any, tied: Any) -> None:
+def _count(
+    tables: AnyArray, planes: AnyArray, near: AnyArray, above: AnyArray, tied: AnyArray
+) -> None:
     """Count the points before each neighbour, and those at its distance."""
     n_queries, n_near = near.shape
     sums = np.empty(planes.shape[1], np.float32)

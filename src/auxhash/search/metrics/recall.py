@@ -8,12 +8,12 @@ import numpy as np
 
 from auxhash.codes import Packed
 from auxhash.compute import checks, context
-from auxhash.compute.arrays import AnyArray, Array, Numbers
+from auxhash.compute.arrays import AnyArray, Array, Numbers, Single
 from auxhash.compute.neighbors import Metric, nearest
 from auxhash.compute.words import count
 from auxhash.search.expected import NEAREST, ExpectedRecall
 from auxhash.search.index.tables import tables_from_outputs
-from auxhash.search.metrics.ranks import NeighborRanks, by_hamming, by_tables
+from auxhash.search.metrics.ranks import NeighborRanks, TablesOf, by_hamming, by_tables
 
 FIRST = (10, 100, 1000)  # points among which they are looked for
 FIRST_OF_ONE = (1, 10, 100)  # the same for the nearest neighbour alone
@@ -23,7 +23,7 @@ BASE_SIZES = (100, 300, 1_000, 3_000, 10_000, 30_000, 100_000)
 MAX_HELD_OUT = 500  # queries of `expected_recall`
 HELD_OUT_SHARE = 20  # one point in so many is a query
 MIN_HELD_OUT = 10  # fewer say nothing
-ERRORS = 2  # standard errors by which two figures differ beyond chance
+STANDARD_ERRORS = 2  # standard errors by which two figures differ beyond chance
 
 
 def figures(ranks: NeighborRanks, n_base: int) -> dict[str, float]:
@@ -97,6 +97,7 @@ def expected_recall(
     codes: Packed | None = None,
     seed: int = 0,
     n_jobs: int | None = None,
+    tables: Callable[[AnyArray], Single] | None = None,
 ) -> list[ExpectedRecall]:
     """Recall to expect of codes, for each of BASE_SIZES that X fills, and for all of X last.
 
@@ -106,6 +107,7 @@ def expected_recall(
     Args:
         encode, outputs: packed codes (n, n_bytes), and real outputs (n, n_bits), of points.
         codes: packed codes of X, where they are known already.
+        tables: learnt tables of queries, (n, n_bytes, 256), if the model has them.
     """
     n_queries = n_held_out(len(X)) if held_out is None else min(MAX_HELD_OUT, len(held_out))
     if n_queries < MIN_HELD_OUT:
@@ -124,11 +126,15 @@ def expected_recall(
         with context.using(n_jobs=n_jobs):
             near = nearest(searched[:n], asked, NEAREST, metric)[0]
         by_codes = by_hamming(query_codes, base[:n], near, real.shape[1], n_jobs).within(NEAREST)
-        by_outputs = by_tables(
-            lambda rows: tables_from_outputs(real[rows]), base[:n], near, n_jobs
-        ).within(NEAREST)
-        shares = [(float(s.mean()), standard_error(s)) for s in (by_codes, by_outputs)]
-        return ExpectedRecall(n, n_queries, *shares[0], *shares[1])
+        kinds: list[TablesOf] = [lambda rows: tables_from_outputs(real[rows])]
+        if tables is not None:
+            kinds.append(lambda rows: tables(asked[rows]))
+        shares = (
+            by_codes,
+            *(by_tables(kind, base[:n], near, n_jobs).within(NEAREST) for kind in kinds),
+        )
+        means = (part for s in shares for part in (float(s.mean()), standard_error(s)))
+        return ExpectedRecall(n, n_queries, *means)
 
     return [measured(n) for n in (*(size for size in BASE_SIZES if size < largest), largest)]
 
@@ -153,7 +159,7 @@ class Drift:
     @property
     def lower(self) -> bool:
         """True if recall is lower than expected by more than chance explains."""
-        return self.change < -ERRORS * self.error
+        return self.change < -STANDARD_ERRORS * self.error
 
     def __str__(self) -> str:
         verdict = "lower than expected" if self.lower else "not lower than expected"

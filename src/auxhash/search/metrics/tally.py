@@ -13,7 +13,7 @@ import numpy as np
 from auxhash.codes import MOST_BITS, as_packed, common_bits
 from auxhash.compute import checks, context, threads
 from auxhash.compute import device as devices
-from auxhash.compute.arrays import Array, ArrayLike
+from auxhash.compute.arrays import AnyArray, Array, ArrayLike
 from auxhash.compute.kernels import kernel
 from auxhash.search.index import scan
 from auxhash.search.metrics import gpu
@@ -130,7 +130,9 @@ def take(
 
 
 @kernel
-def _add(block: Any, relevant: Any, key: Any, bins: Any, points: Any, hits: Any) -> None:
+def _add(
+    block: AnyArray, relevant: AnyArray, key: AnyArray, bins: AnyArray, points: Counts, hits: Counts
+) -> None:
     """Add a block of distances to the counts.
 
     Points are counted in four tables in turn: neighbouring points often share a distance, and in
@@ -160,7 +162,14 @@ def _add(block: Any, relevant: Any, key: Any, bins: Any, points: Any, hits: Any)
 
 
 @kernel
-def _count(planes: Any, queries: Any, relevant: Any, block: Any, points: Any, hits: Any) -> None:
+def _count(
+    planes: scan.Planes,
+    queries: AnyArray,
+    relevant: AnyArray,
+    block: AnyArray,
+    points: Counts,
+    hits: Counts,
+) -> None:
     n = planes.shape[1]
     key, bins = np.empty(len(block), np.uint16), np.empty((4, 2 * points.shape[1]), np.int32)
     for start in range(0, n, len(block)):
@@ -172,15 +181,15 @@ def _count(planes: Any, queries: Any, relevant: Any, block: Any, points: Any, hi
 
 @kernel
 def _walk(
-    planes: Any,
-    queries: Any,
-    relevant: Any,
-    distance: Any,
-    points: Any,
-    hits: Any,
-    cuts: Any,
-    precisions: Any,
-    seen: Any,
+    planes: scan.Planes,
+    queries: AnyArray,
+    relevant: AnyArray,
+    distance: AnyArray,
+    points: Counts,
+    hits: Counts,
+    cuts: AnyArray,
+    precisions: AnyArray,
+    seen: AnyArray,
 ) -> Any:
     """Count, then walk down each ranking; `cuts` must rise."""
     n = planes.shape[1]

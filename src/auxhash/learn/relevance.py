@@ -1,0 +1,136 @@
+"""Relevance: which rows of a set of codes are relevant to each query, and by what weight."""
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple, Self
+
+import numpy as np
+
+from auxhash.codes import Packed, as_packed
+from auxhash.compute import checks
+from auxhash.compute.arrays import AnyArray, Array, Numbers
+
+
+class Relevance(NamedTuple):
+    """Rows relevant to queries: those of query i are rows[starts[i]:starts[i + 1]]."""
+
+    starts: Numbers
+    rows: Numbers
+    weights: Array | None = None  # of the rows, positive; None are all the same
+
+    def only(self, queries: Numbers) -> Self:
+        """Return the relevance of these queries; all others have no relevant row."""
+        kept = np.zeros(len(self.starts) - 1, bool)
+        kept[queries] = True
+        size = np.where(kept, np.diff(self.starts), 0)
+        which = np.repeat(kept, np.diff(self.starts))
+        weights = None if self.weights is None else self.weights[which]
+        starts = np.concatenate([[0], np.cumsum(size)])
+        return self._replace(starts=starts, rows=self.rows[which], weights=weights)
+
+    def means(self, values: AnyArray) -> tuple[Numbers, Array]:
+        """Return the queries with a relevant row, and the means (queries, b) over their rows.
+
+        `values` (n_codes, b) are those of all codes.
+        """
+        used = np.flatnonzero(np.diff(self.starts))
+        starts, weights = self.starts[used], self.weights
+        weights = np.ones(len(self.rows)) if weights is None else weights
+        sums = np.add.reduceat(values[self.rows] * weights[:, None], starts)
+        return used, sums / np.add.reduceat(weights, starts)[:, None]
+
+    def found(self, queries: Numbers, hits: Numbers, ranks: Sequence[int]) -> list[float]:
+        """Return the share of the relevant rows among each query's first hits, by their number.
+
+        It is the mean over the queries; a row counts by its weight.
+        """
+        shares = []
+        for i, near in zip(queries.tolist(), hits, strict=True):
+            own = slice(self.starts[i], self.starts[i + 1])
+            weights = None if self.weights is None else self.weights[own]
+            rows = self.rows[own]
+            shares.append([np.average(np.isin(rows, near[:k]), weights=weights) for k in ranks])
+        return [float(share) for share in np.mean(shares, axis=0)]
+
+
+def checked_relevance(rows: Any, n_queries: int, n_codes: int) -> Relevance:
+    """Check the rows that are relevant to each query, by their numbers from 0 to n_codes - 1.
+
+    `rows` are a number or a list of numbers per query, or a sparse matrix (n_queries, n_codes) of
+    weights. Every query must have a relevant row.
+    """
+    if hasattr(rows, "tocsr"):
+        return _of_matrix(rows, n_queries, n_codes)
+    if isinstance(rows, (str, bytes)) or not hasattr(rows, "__len__"):
+        raise checks.ArgumentError(
+            f"rows must be row numbers, a list of them per query, or a sparse matrix of weights, "
+            f"got {type(rows).__name__}"
+        )
+    _check_number("rows", len(rows), n_queries)
+    lists: Sequence[AnyArray] = [np.atleast_1d(np.asarray(each)) for each in rows]
+    size = np.array([len(each) for each in lists])
+    _check_none_empty(size)
+    flat = np.concatenate(lists)
+    if flat.dtype.kind not in "iu" or flat.ndim != 1:
+        raise checks.ArgumentError(
+            f"rows must be row numbers of codes, not ids or names, got {flat.dtype}"
+        )
+    if flat.min() < 0 or flat.max() >= n_codes:
+        wrong = flat.min() if flat.min() < 0 else flat.max()
+        raise ValueError(
+            f"rows must lie in 0..{n_codes - 1}, got {wrong}: they are row numbers of the codes, "
+            "in their order, not ids"
+        )
+    return Relevance(np.concatenate([[0], np.cumsum(size)]), flat.astype(np.int64))
+
+
+def _of_matrix(matrix: Any, n_queries: int, n_codes: int) -> Relevance:
+    """Return the entries of a sparse matrix as weights."""
+    if matrix.shape != (n_queries, n_codes):
+        raise ValueError(
+            f"rows must be a matrix of shape ({n_queries}, {n_codes}), a row per query and a "
+            f"column per code, got {matrix.shape}"
+        )
+    entries = matrix.tocsr(copy=True)
+    entries.sum_duplicates()
+    entries.eliminate_zeros()
+    _check_none_empty(np.diff(entries.indptr))
+    weights = checks.numbers("the weights of rows", entries.data.astype(np.float64), 1)
+    if (weights < 0).any():
+        raise ValueError(f"the weights of rows must not be negative, got {weights.min():g}")
+    indptr, indices = entries.indptr.astype(np.int64), entries.indices.astype(np.int64)
+    return Relevance(indptr, indices, weights)
+
+
+def _check_number(name: str, n: int, n_queries: int) -> None:
+    if n != n_queries:
+        raise ValueError(
+            f"{name} must say for each of {n_queries} queries which are relevant, got {n}"
+        )
+
+
+def _check_none_empty(size: Numbers) -> None:
+    if not size.all():
+        raise ValueError(f"rows must not be empty: query {int(np.argmin(size))} has none")
+
+
+def codes_of(codes: Any, n_bits: int) -> Packed:
+    """Return packed codes: they themselves, or those of an index, named or not, or of a store."""
+    index = getattr(codes, "index", codes)  # that of a NamedIndex
+    if hasattr(index, "batches"):  # a store
+        _check_bits(index, n_bits)
+        parts = [packed for _, packed in index.batches()]
+        index = np.concatenate(parts) if parts else np.empty((0, -(-n_bits // 8)), np.uint8)
+    elif hasattr(index, "packed"):
+        _check_bits(index, n_bits)
+        index = index.packed
+    packed = as_packed(index, "codes", n_bits)
+    if not len(packed):
+        raise ValueError("codes must hold at least one code, got none")
+    return packed
+
+
+def _check_bits(codes: Any, n_bits: int) -> None:
+    if codes.n_bits != n_bits:
+        raise ValueError(
+            f"codes must be of n_bits={n_bits}, and those of {codes} have {codes.n_bits}"
+        )

@@ -1,0 +1,90 @@
+"""fit-queries: pairs by ids or rows, of an index, a store or codes, and what is refused."""
+
+import numpy as np
+import pytest
+
+import auxhash
+from auxhash import HammingIndex, NamedIndex, stores
+
+N, BITS = 90, 16
+
+
+@pytest.fixture
+def asked(tmp_path, monkeypatch):
+    """Documents with codes under ids and names, and queries that see the documents otherwise."""
+    monkeypatch.chdir(tmp_path)
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(N, 6))
+    codes = np.packbits(X @ rng.normal(size=(6, BITS)) > 0, axis=1, bitorder="little")
+    Q = np.tanh(X @ rng.normal(size=(6, 9)))
+    np.save("queries.npy", Q)
+    np.save("codes.npy", codes)
+    named = NamedIndex(HammingIndex(BITS)).add(codes, [f"d{i}" for i in range(N)])
+    named.fingerprint = "0123456789abcdef"
+    named.save("named.index")
+    HammingIndex(BITS).add(codes, 10 * np.arange(N)).save("tens.index")
+    with stores.open("sqlite:///asked.db", BITS) as store:
+        store.upsert(10 * np.arange(N), codes, fingerprint="0123456789abcdef")
+    pairs = [f"{i},d{i}" for i in range(N)]
+    (tmp_path / "pairs.csv").write_text("query,id\n" + "\n".join(pairs) + "\n")
+    np.save("tens.npy", np.column_stack([np.arange(N), 10 * np.arange(N), np.ones(N)]))
+    table = [f"q{i}," + ",".join(map(str, row)) for i, row in enumerate(Q)]
+    head = "id," + ",".join(f"f{i}" for i in range(9))
+    (tmp_path / "table.csv").write_text("\n".join([head, *table]) + "\n")
+    by_id = [f"{i % 3 + 1},d{i},q{i},x" for i in range(N)]
+    (tmp_path / "by-id.csv").write_text("weight,id,query,note\n" + "\n".join(by_id) + "\n")
+    own = [f"{10 * i}," + ",".join(map(str, Q[i])) for i in range(50)]
+    (tmp_path / "own.csv").write_text("\n".join([head, *own]) + "\n")
+    return tmp_path
+
+
+FEW = ("--steps", "2", "--hash-function", "linear", "--metric", "euclidean")
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("queries.npy", "pairs.csv", "--index", "named.index"),
+        ("queries.npy", "tens.npy", "--index", "tens.index"),
+        ("queries.npy", "tens.npy", "--store", "sqlite:///asked.db"),
+        ("table.csv", "by-id.csv", "--index", "named.index"),
+        ("queries.npy", "--codes", "codes.npy"),
+        ("queries.npy", "--index", "tens.index"),
+        ("own.csv", "--index", "tens.index"),
+    ],
+)
+def test_pairs_by_ids_and_rows_teach_the_same_rows(asked, run, arguments):
+    told = run("fit-queries", *arguments, "-o", "asker.safetensors", *FEW, "--json")
+    assert told["bits"] == BITS
+    assert told["queries"] == (50 if "own.csv" in arguments else N)
+    assert told["recall"]["10"] > 0.5
+    asker = auxhash.Model.load("asker.safetensors")
+    assert asker.made_for == told["fingerprint"]
+    index = HammingIndex(BITS).add(np.load("codes.npy"))
+    hits = index.search_tables(asker.tables(np.load("queries.npy")), 10)[1]
+    assert np.mean([row in near for row, near in enumerate(hits)]) > 0.5
+
+
+def test_the_model_searches_the_codes_it_was_learnt_for_and_no_others(asked, run):
+    run("fit-queries", "queries.npy", "pairs.csv", "--index", "named.index", "-o", "a.st", *FEW)
+    told = run(
+        "search", "named.index", "queries.npy", "--model", "a.st", "--by", "tables", "--json"
+    )
+    assert np.mean([f"d{i}" in row for i, row in enumerate(told["names"])]) > 0.5
+    other = HammingIndex(BITS, fingerprint="f" * 16).add(np.load("codes.npy"))
+    other.save("other.index")
+    refused = run("search", "other.index", "queries.npy", "--model", "a.st", code=1)
+    assert (
+        "was made by model ffffffffffffffff and the codes of a.st by model 0123" in refused.output
+    )
+    (asked / "names.txt").write_text("\n".join(f"new-{i}" for i in range(N)))
+    run("encode", "a.st", "queries.npy", "-o", "new.safetensors")
+    run("add", "named.index", "new.safetensors", "--ids", "names.txt")  # comparable: of one model
+
+
+def test_a_finished_checkpoint_gives_the_same_model(asked, run):
+    arguments = ("fit-queries", "queries.npy", "--codes", "codes.npy", *FEW, "--checkpoint", "run")
+    run(*arguments, "-o", "one.safetensors")
+    run(*arguments, "-o", "two.safetensors")
+    one, two = (asked / f"{name}.safetensors" for name in ("one", "two"))
+    assert one.read_bytes() == two.read_bytes()
