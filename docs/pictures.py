@@ -15,10 +15,12 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from sklearn.base import clone
 
-from auxhash import MACHash
+from auxhash import MACHash, MACMap
 from auxhash.experiments import datasets
 from auxhash.experiments.compareneighbors import curves as bit_curves
+from auxhash.experiments.figures.maps import map_plot
 from auxhash.experiments.figures.sketch import Draw, plane_plot, space_plot
 from auxhash.experiments.figures.styles import COLOURS, style
 from auxhash.experiments.svg import HEIGHT, LEFT, WIDTH, Plot, Series, Style, draw, key, look
@@ -67,6 +69,30 @@ def path(n_train: int = 500) -> list[Plot]:
     return [
         Plot("Loss", "mu", "loss", [of_h, of_z, two_step], x_log=True),
         Plot("Violations", "mu", "% of all bits", [differ], x_log=True),
+    ]
+
+
+def maps(n_train: int = 400) -> list[Plot]:
+    """E along the path of a linear MACMap of digits; the free map, that fitted to it, MACMap's."""
+    data = datasets.load("digits", n_train=n_train)
+    learner = MACMap(mapping="linear", alpha=2.0, random_state=0, n_jobs=1)
+    joint = clone(learner).fit(data.train.X)
+    direct = learner.set_params(max_iter=0).fit(data.train.X)
+    start, steps = joint.history_[0], joint.history_[1:]
+    mu = [step.mu for step in steps]
+    lines = [
+        Series("E(F(X))", Style("vermillion", "circle"), mu, [step.loss for step in steps]),
+        Series("E(Z)", Style("green", "diamond"), mu, [step.free_loss for step in steps]),
+        Series("E(F(X)), fitted afterwards", Style("blue", "", "5 3"), mu, [start.loss] * len(mu)),
+    ]
+    shown = {
+        "The free map": direct.embedding_,
+        "Fitted afterwards": direct.transform(data.train.X),
+        "Learnt together": joint.transform(data.train.X),
+    }
+    return [
+        Plot("E along the path", "mu", "E", lines, x_log=True),
+        *(map_plot(title, places, data.train.y) for title, places in shown.items()),
     ]
 
 
@@ -482,6 +508,7 @@ def standalone(plots: Sequence[Plot]) -> str:
 DRAWN: dict[str, Callable[[], Sequence[Panel]]] = {
     "compared": compared,
     "path": path,
+    "maps": maps,
     "curves": curves,
     "sketch": sketch,
     "refined": refined,
