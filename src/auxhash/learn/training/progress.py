@@ -18,7 +18,7 @@ class Numbered(Protocol):
     def step(self) -> int: ...
 
 
-AnyNumbered = TypeVar("AnyNumbered", bound="Numbered")
+AnyReport = TypeVar("AnyReport", bound="Numbered")
 FEW_ITERATIONS = 5  # of MAC, where it ends as soon as it gains little
 
 
@@ -40,12 +40,12 @@ def getting_ready(shown: bool) -> Iterator[Callable[[str], None]]:
 
 
 def shown(
-    steps: Iterable[AnyNumbered],
+    steps: Iterable[AnyReport],
     total: int,
     reports: int,
-    describe: Callable[[AnyNumbered], str],
+    describe: Callable[[AnyReport], str],
     listener: Listener | None,
-) -> Iterator[AnyNumbered]:
+) -> Iterator[AnyReport]:
     """Pass reports of gradient steps on, and show them in a bar; `total` steps are to come."""
     with new_bar(listener=listener) as bar:
         task = bar.add_task("", total=total, stage="learning", stride=total / reports)
