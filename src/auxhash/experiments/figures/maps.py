@@ -78,9 +78,9 @@ class MapRun:
         X, Q = (np.asarray(part.X, np.float64) for part in (data.train, data.query))
         y, query_y = np.asarray(data.train.y), np.asarray(data.query.y)
         perplexity = min(30.0, (len(X) - 1) / 3)
-        given: dict[str, Any] = {"loss": self.loss, "mapping": self.mapping, "alpha": ALPHA}
-        given |= {"perplexity": perplexity, "random_state": 0, "n_jobs": self.n_jobs}
-        joint, direct = MACMap(**given).fit(X), MACMap(max_iter=0, **given).fit(X)
+        settings: dict[str, Any] = {"loss": self.loss, "mapping": self.mapping, "alpha": ALPHA}
+        settings |= {"perplexity": perplexity, "random_state": 0, "n_jobs": self.n_jobs}
+        joint, direct = MACMap(**settings).fit(X), MACMap(max_iter=0, **settings).fit(X)
         Z = direct.embedding_
         with context.using(n_jobs=self.n_jobs):
             energy = Energy(attraction.of_neighbors(X, perplexity), direct.loss)
