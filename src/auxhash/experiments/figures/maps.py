@@ -224,10 +224,11 @@ def map_plot(
         x, up = places.T.tolist()
         series = [Series("", look, x, up, keyed=False)]
     else:
-        series = [
-            Series(str(one), Style(colour, marker, joined=False), *places[y == one].T.tolist())
-            for one, colour in zip(classes, CLASS_COLOURS, strict=False)
-        ]
+        series = []
+        for one, colour in zip(classes, CLASS_COLOURS, strict=False):
+            x, up = places[y == one].T.tolist()
+            look = Style(colour, marker, joined=False)
+            series.append(Series(str(one), look, x, up, keyed=not before))  # one legend will do
     return Plot(title, "", "", [*before, *series], listed=False)
 
 
