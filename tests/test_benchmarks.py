@@ -113,7 +113,7 @@ def test_quantisers_of_whole_bytes_are_those_of_compare():
 
 
 def test_bits_go_on_where_they_were_stopped(made, tmp_path, monkeypatch, capsys):
-    monkeypatch.setattr(bits, "_load", lambda name: made)
+    monkeypatch.setattr(bits, "_load", lambda name, seed: made)
     monkeypatch.setattr("benchmarks.records.TABLES", tmp_path)
     results = tmp_path / "made.jsonl"
     options = ["bits", "--data", "siftsmall", "--results", str(results)]
@@ -136,6 +136,35 @@ def test_bits_go_on_where_they_were_stopped(made, tmp_path, monkeypatch, capsys)
     assert records[2]["code bytes"] == 2 * 48
     benchmarks.main([*options, "1", "--tables"])
     assert "| 2 | LSH | Hamming |" in (tmp_path / "bits-cost.md").read_text()
+
+
+def test_bits_are_means_over_seeds(made, tmp_path, monkeypatch):
+    monkeypatch.setattr(bits, "_load", lambda name, seed: made)
+    results = tmp_path / "made.jsonl"
+    options = ["--data", "siftsmall", "--results", str(results), "--methods", "LSH", "--bytes", "1"]
+    benchmarks.main(["bits", *options, "--seeds", "0", "3"])
+    records = read(results)
+    assert [record["seed"] for record in records] == [0, 3]
+    [mean] = bits.means(records)
+    own = [record["by"]["Hamming"] for record in records]
+    assert mean["seeds"] == [0, 3]
+    assert own[0]["10@10"] != own[1]["10@10"]
+    assert mean["by"]["Hamming"]["10@10"] == pytest.approx(sum(one["10@10"] for one in own) / 2)
+    error = (own[0]["error"] ** 2 + own[1]["error"] ** 2) ** 0.5 / 2  # of independent queries
+    assert mean["by"]["Hamming"]["error"] == pytest.approx(error)
+    [row] = [line for line in bits.tables(records).splitlines() if "| Hamming |" in line]
+    assert row.endswith(" 2 |")
+
+
+def test_bits_at_equal_bytes_stand_side_by_side():
+    def record(method, n_bytes, **by):
+        figures = {name: {"10@10": value, "10@100": 2 * value} for name, value in by.items()}
+        return {"data": "made", "seed": 0, "method": method, "bytes": n_bytes, "by": figures}
+
+    ours = record(bits.OURS, 4, Hamming=0.1, outputs=0.2, tables=0.3)
+    table = bits.equal([record("OPQ", 4, own=0.25), ours, record("OPQ", 8, own=0.4)])
+    row = "| 4 | made | .100 / .200 | .200 / .400 | .300 / .600 |  | .250 / .500 |  |  |"
+    assert table.splitlines()[2:] == [row]
 
 
 def test_neighbors_go_on_where_they_were_stopped(made, tmp_path, monkeypatch, capsys):

@@ -221,7 +221,7 @@ def test_texts_of_a_column(here, run):
     run(*arguments, "title")
     assert "title 11" in (here / "t.html").read_text("utf-8")
     refused = run(*arguments, "name", code=1).output
-    assert "holds nothing called 'name', but columns title, vector" in refused
+    assert "holds nothing called 'name', but title, vector" in refused
     named = pandas.DataFrame(X).add_prefix("f").assign(title=columns["title"])
     named.to_csv("titles.csv", index=False)
     named[:5].replace("title", "query", regex=True).to_csv("asked.csv", index=False)

@@ -371,8 +371,8 @@ def test_drift_of_points_that_came_in(url, hasher):
 
 
 def test_the_sample_is_of_the_last_points(monkeypatch):
-    monkeypatch.setattr(incoming, "SAMPLE", 100)
-    monkeypatch.setattr(incoming, "RECENT", 1_000)
+    monkeypatch.setattr(incoming, "SAMPLED_VECTORS", 100)
+    monkeypatch.setattr(incoming, "RECENT_POINTS", 1_000)
     points = incoming.IncomingPoints()
     for first in range(0, 20_000, 500):
         points.add([[n] for n in range(first, first + 500)])

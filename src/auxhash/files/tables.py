@@ -309,7 +309,8 @@ def _only(path: Path, label: str, names: Iterable[str]) -> str:
     if label in listed:
         return label
     if len(listed) != 1:
-        every = report.columns(listed) if listed else "nothing"
+        many = len(listed) > report.MAX_LISTED
+        every = report.columns(listed) if many else ", ".join(listed) or "nothing"
         raise ValueError(f"{path} holds nothing called {label!r}, but {every}")
     return listed[0]
 
