@@ -11,7 +11,7 @@ from types import SimpleNamespace
 import pytest
 
 from auxhash.cli import main
-from benchmarks import bits, hstep, setting
+from benchmarks import bits, hstep, queries, setting
 from benchmarks.records import read
 from tests import pages
 from tests.conftest import refine_briefly
@@ -111,7 +111,7 @@ def test_every_extra_is_in_the_table_of_extras():
 
 def test_every_command_is_in_the_table_of_commands():
     cells = " ".join(table((DOCS / "commands.md").read_text("utf-8"), "# The command line"))
-    assert sorted(re.findall(r"`auxhash (\w+)`", cells)) == sorted(main.commands)
+    assert sorted(re.findall(r"`auxhash ([\w-]+)`", cells)) == sorted(main.commands)
 
 
 CONTRIBUTING = (ROOT / "CONTRIBUTING.md").read_text("utf-8")
@@ -200,6 +200,8 @@ def test_studies_show_their_results():
         assert (DOCS / "tables" / name).read_text("utf-8") == table
     assert (DOCS / "tables" / bits.TABLE).read_text("utf-8") == bits.tables(bits.read(bits.FILE))
     assert (DOCS / "tables" / hstep.TABLE).read_text("utf-8") == hstep.table(read(hstep.FILE))
+    for name, table in queries.tables(read(queries.FILE)).items():
+        assert (DOCS / "tables" / name).read_text("utf-8") == table
 
 
 def test_parts_of_a_formula_may_stand_below_one_another():

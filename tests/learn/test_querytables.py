@@ -12,6 +12,7 @@ from scipy.sparse import csr_array
 import auxhash
 from auxhash import HammingIndex, NamedIndex, NeighborHash, QueryTables, stores
 from auxhash.compute.device import CPU
+from auxhash.learn import querytables
 from auxhash.learn.relevance import Relevance, checked_relevance
 from auxhash.learn.smooth.similar import Relevant
 from auxhash.learn.smooth.tables import QueryRank
@@ -247,8 +248,9 @@ def test_it_stops_when_held_out_queries_find_no_more(documents, monkeypatch):
     np.testing.assert_array_equal(asker.tables(other[:9]), untrained.tables(other[:9]))
 
 
-def test_held_out_queries_are_not_learnt_from(documents):
+def test_held_out_queries_are_not_learnt_from(documents, monkeypatch):
     _, other, _, index = documents
+    monkeypatch.setattr(querytables, "RIDGES", (1e-3,))  # which they choose among
     rows = np.arange(N)
     held_out = np.random.default_rng(0).spawn(3)[0].permutation(N)[: N // 10]
     changed = rows.copy()
@@ -323,3 +325,19 @@ def test_another_start_is_refused(documents, start, message):
     _, other, _, index = documents
     with pytest.raises(ValueError, match=message):
         QueryTables(BITS).fit(other, np.arange(N), index, start=start)
+
+
+def test_few_queries_of_many_features_get_more_ridge(documents, monkeypatch):
+    _, _, _, index = documents
+    rng = np.random.default_rng(0)
+    signal = 2.0 * np.unpackbits(index.packed, axis=1, bitorder="little") - 1
+    Q = signal @ rng.normal(size=(BITS, 90)) + 6 * rng.normal(size=(N, 90))
+    rows, new = np.arange(130), np.arange(200, N)
+
+    def score():
+        asker = QueryTables(BITS, "linear", "euclidean", n_steps=1, random_state=0)
+        return asker.fit(Q[rows], rows, index).score(Q[new], new, index)
+
+    chosen = score()
+    monkeypatch.setattr(querytables, "RIDGES", (1e-3,))
+    assert chosen > score()

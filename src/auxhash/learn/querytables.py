@@ -9,7 +9,7 @@ import numpy as np
 from auxhash.codes import MOST_BITS, Packed
 from auxhash.compute import checks
 from auxhash.compute import device as devices
-from auxhash.compute.arrays import AnyArray, Array, ArrayLike, Single
+from auxhash.compute.arrays import AnyArray, Array, ArrayLike, Numbers, Single
 from auxhash.compute.fingerprint import checked
 from auxhash.compute.neighbors import METRICS, Metric
 from auxhash.compute.random import RandomState, generator
@@ -31,7 +31,8 @@ from auxhash.model.tables import TableFunction
 NAMES = ("network", "linear")
 N_HIDDEN = 1024  # units of a network
 N_STEPS = 2000
-RIDGE = 1e-3  # of the start, relative to the mean variance of the features
+RIDGES = (1e-3, 1e-2, 0.1, 0.3)  # of the start, relative to the mean variance of the features
+AS_GOOD = 1.02  # times the least error with held-out queries: of such ridges, the least is taken
 PRECISION = 0.1  # the same of the covariance of its errors
 MAX_HELD_OUT = 1000  # queries
 
@@ -131,14 +132,14 @@ class QueryTables(Hasher):
             generators = run_checkpoint.generators(generators)
         choosing, preparing, moving = generators
         n_held_out = min(MAX_HELD_OUT, int(self.validation * len(queries)))
-        held_out, learnt = np.split(choosing.permutation(len(queries)), [n_held_out])
+        held_out = np.sort(choosing.permutation(len(queries))[:n_held_out])
         device = devices.get(self.device)
         settings = AskerSettings(int(self.n_bits), int(self.n_steps), device, self.verbose)
         if first is None:
-            h = self._by_ridge(queries, relevance.only(learnt), packed, preparing)
+            h = self._by_ridge(queries, relevance, packed, held_out, preparing)
         else:
             h = self._following(first, queries, preparing)
-        data = queries, relevance, packed, np.sort(held_out)
+        data = queries, relevance, packed, held_out
         result = AskerTraining(settings, h, *data, moving, run_checkpoint).run()
         self._take(result.h, result.codebook)
         self.history_, self.made_for_ = result.history, made_for
@@ -152,18 +153,30 @@ class QueryTables(Hasher):
         return self
 
     def _by_ridge(
-        self, Q: AnyArray, relevance: Relevance, packed: Packed, rng: np.random.Generator
+        self,
+        Q: AnyArray,
+        relevance: Relevance,
+        packed: Packed,
+        held_out: Numbers,
+        rng: np.random.Generator,
     ) -> SVMHash | NetworkHash:
         """Return a function that predicts the mean code of the relevant rows, by ridge.
 
         The vector's outputs are those that tell codes apart best if the prediction's errors are
         normal: the prediction times the inverse of their covariance.
         """
-        h = self._function().prepare(Q, rng)
+        h, codes = self._function().prepare(Q, rng), signs(packed, int(self.n_bits))
         F = h.features(Q)
-        used, mean = relevance.means(signs(packed, int(self.n_bits)))
+        used, mean = relevance.only(np.setdiff1d(np.arange(len(Q)), held_out)).means(codes)
         X = F[used]
-        W = _solved(X.T @ X, X.T @ mean, RIDGE)
+        fits = [_solved(X.T @ X, X.T @ mean, ridge) for ridge in RIDGES]
+        errors = [0.0]  # of the first
+        if len(held_out):
+            asked, true = relevance.only(held_out).means(codes)
+            errors = [float(((true - F[asked] @ W) ** 2).mean()) for W in fits]
+        W = next(
+            W for W, error in zip(fits, errors, strict=False) if error <= AS_GOOD * min(errors)
+        )
         # By how far the codes are from it, and which bits together, a bit says more or less.
         rest = mean - X @ W
         weighted = _solved(rest.T @ rest / len(rest), W.T, PRECISION).T
