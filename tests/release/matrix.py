@@ -25,7 +25,10 @@ TABLE = "matrix.md"
 ROOT = Path(__file__).parents[2]
 PYTHONS = ("3.11", "3.12", "3.13", "3.14")
 RESOLUTIONS = {"newest": "highest", "lowest": "lowest-direct"}
-PARTS = {"all": "", "core": "tests/mac tests/search tests/test_codes.py tests/test_face.py"}
+PARTS = {
+    "all": "",
+    "core": "tests/test_face.py tests/test_codes.py tests/mac/zstep tests/search/index tests/model",
+}
 SHOWN = ("numpy", "scipy", "numba", "scikit-learn")
 
 

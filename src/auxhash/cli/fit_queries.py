@@ -165,7 +165,7 @@ def _show_learnt(
 def _codes(
     index: str | None, store: str | None, codes: str | None, bits: int | None
 ) -> "tuple[str, Packed, int, list[Any], str | None]":
-    """What the codes are called, they themselves, their bits, their ids, and their fingerprint."""
+    """Return the name of the codes, they themselves, their bits, ids and fingerprint."""
     import numpy as np
 
     from auxhash.cli import inputs
@@ -262,5 +262,5 @@ def _places(path: str, wanted: "Sequence[Any]", name: str, there: "Sequence[Any]
 
 def _key(name: Any) -> str:
     """An id as text: 7 and 7.0 and "7" are the same."""
-    whole = isinstance(name, float) and name.is_integer()
-    return name.decode() if isinstance(name, bytes) else str(int(name) if whole else name)
+    as_number = isinstance(name, float) and name.is_integer()
+    return name.decode() if isinstance(name, bytes) else str(int(name) if as_number else name)

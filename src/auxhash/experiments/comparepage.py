@@ -17,6 +17,7 @@ from auxhash.experiments.datasets.dataset import Dataset
 from auxhash.experiments.entries import Methods, Shared, entries
 from auxhash.experiments.figures.figure import FigureContent, Section, Table
 from auxhash.experiments.gallery import Gallery, pictures
+from auxhash.experiments.mappage import map_section
 from auxhash.experiments.page import page
 from auxhash.files.writing import writing
 
@@ -77,7 +78,11 @@ class Compared:
         comparison = every.at(self.k)
         content = FigureContent(
             (),
-            [_table(comparison, head.note), *self._curves(every)],
+            [
+                _table(comparison, head.note),
+                *self._curves(every),
+                *map_section(self.data.base, self.data.query, n_jobs=n_jobs),
+            ],
             [(name, _in_words(value)) for name, value in comparison.protocol.items()],
             comparison.rows,
             galleries,

@@ -10,6 +10,7 @@ from auxhash.compute.words import count
 from auxhash.experiments.compareneighbors import COLUMNS, SHOWN, NeighborComparison
 from auxhash.experiments.figures.figure import FigureContent, HitList, QueryExample, Section, Table
 from auxhash.experiments.gallery import Gallery, differing, strip
+from auxhash.experiments.mappage import map_section
 from auxhash.experiments.page import page
 from auxhash.files.writing import writing
 
@@ -29,6 +30,7 @@ def write_page(
 ) -> None:
     """Write the page; points and queries are shown as pictures, else by their names, or rows."""
     columns, rows = comparison.texts()
+    search = comparison.search
     by_tables = any(row["distance"] == "tables" for row in comparison.rows)
     note = NOTE + NOTE_TABLES * by_tables
     content = FigureContent(
@@ -36,6 +38,7 @@ def write_page(
         [
             Section("Recall over bytes", [comparison.plots()], note=note),
             Section("All figures", table=Table(columns, rows), note=COLUMNS),
+            *map_section(search.data.base, search.data.query, search.metric == "cosine"),
         ],
         [(key, str(value)) for key, value in comparison.protocol.items()],
         comparison.rows,

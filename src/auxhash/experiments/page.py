@@ -102,7 +102,7 @@ def drawn_section(section: Section) -> str:
     columns = math.ceil(columns / math.ceil(columns / MAX_COLUMNS)) if columns else 0
     width = WIDER.get(columns, WIDTH)
     plots = "".join(f"<figure>{draw(plot, width)}</figure>" for plot in section.plots)
-    tables = "".join(_behind(plot) for plot in section.plots)
+    tables = "".join(_behind(plot) for plot in section.plots if plot.listed)
     behind = f"<details><summary>The numbers</summary>{tables}</details>" if tables else ""
     table = _table(section.table) if section.table else ""
     grid = f'<div class="plots" style="--columns:{columns}">{plots}</div>' if plots else ""

@@ -12,7 +12,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 
 from auxhash.compute.version import __version__
 from auxhash.experiments.cells import Cells
-from auxhash.experiments.figures import FIGURES, get
+from auxhash.experiments.figures import EVERY, get
 from auxhash.experiments.figures.figure import ALL, Figure, FigureContent, Part
 from auxhash.experiments.page import page
 from auxhash.experiments.scales import ORDERS, SCALES, Scale, described, resolved
@@ -126,7 +126,7 @@ def listed() -> list[dict[str, str]]:
     """Names of the figures, their numbers in the paper, and their titles."""
     return [
         {"figure": one.name, "paper": one.number, "what it shows": one.title}
-        for one in FIGURES.values()
+        for one in EVERY.values()
     ]
 
 
@@ -147,7 +147,7 @@ def main(
     verbose: int = 1,
 ) -> list[dict[str, Any]]:
     """Run and report one figure, or all; return where the pages are, notes and verdicts."""
-    every = list(FIGURES.values()) if figure == "all" else [get(figure)]
+    every = list(EVERY.values()) if figure == "all" else [get(figure)]
     if len(every) > 1 and (output or numbers or part):
         raise ValueError(
             "--output, --numbers, --data, --bits, --method, --without and --own are for one "

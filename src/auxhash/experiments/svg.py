@@ -65,6 +65,7 @@ class Plot:
     x_log: bool = False
     arrows: Sequence[Arrow] = ()
     note: str = ""
+    listed: bool = True  # whether a page lists its numbers
 
 
 @dataclass(frozen=True)

@@ -48,7 +48,7 @@ class MACMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator): 
         perplexity: about how many neighbours attract a point; capped at a third of the others.
         mu: mu_1, the first positive mu, or "auto": that at which the penalty is 1% of E.
         alpha: factor from one mu to the next.
-        max_iter: the most iterations, after the direct embedding.
+        max_iter: the most iterations, after the direct embedding; 0 for this alone.
         tol: distance of Z and F(X), relative to the size of the map, at which the path ends.
         random_state: seed, Generator or RandomState. The same seed gives the same map on any number
             of threads.
@@ -65,7 +65,7 @@ class MACMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator): 
 
     n_components: int = 2
     loss: MapLoss = "tsne"
-    mapping: Literal["linear", "rbf", "network"] = "network"
+    mapping: Literal["linear", "rbf", "network"] = "rbf"
     perplexity: float = 30.0
     mu: float | Literal["auto"] = "auto"
     alpha: float = 1.4
@@ -164,7 +164,7 @@ class MACMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator): 
         if self.mu != "auto":
             checks.number("mu", self.mu, 0, strict=True, instead=' or "auto"')
         checks.number("alpha", self.alpha, 1, strict=True)
-        checks.integer("max_iter", self.max_iter, 1)
+        checks.integer("max_iter", self.max_iter, 0)
         checks.number("tol", self.tol, 0)
 
     def __sklearn_tags__(self) -> Any:

@@ -38,7 +38,7 @@ class Relevance(NamedTuple):
         sums = np.add.reduceat(values[self.rows] * weights[:, None], starts)
         return used, sums / np.add.reduceat(weights, starts)[:, None]
 
-    def found(self, queries: Numbers, hits: Numbers, ranks: Sequence[int]) -> list[float]:
+    def recall(self, queries: Numbers, hits: Numbers, ranks: Sequence[int]) -> list[float]:
         """Return the share of the relevant rows among each query's first hits, by their number.
 
         It is the mean over the queries; a row counts by its weight.

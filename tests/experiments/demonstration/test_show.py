@@ -126,10 +126,17 @@ def test_without_a_label_nothing_is_right_or_wrong(client):
     assert "precision" not in answer["found"][0]
 
 
-def test_a_drawn_picture_stands_beside_the_most_alike(client, show, data):
+def test_a_drawn_picture_stands_where_the_mapping_puts_it(client, show, data):
     places = show.map["base"]
     asked = {"pixels": data.base.X[17].tolist(), "models": ["mac"]}
     assert client.post("/show/search", json=asked).json()["place"] == places[34:36]
+    pixels = (data.base.X[17] + data.base.X[18]) / 2  # of nobody
+    place = client.post("/show/search", json=asked | {"pixels": pixels.tolist()}).json()["place"]
+    both = np.concatenate([data.base.X, data.query.X])
+    every = learnt.outputs_of(show.learnt.mapping, np.vstack([both, pixels]))
+    low, high = every[:-1].min(axis=0), every[:-1].max(axis=0)
+    landed = (every[-1] - low) / (high - low) * show.map["side"]
+    assert place == np.rint(landed.clip(0, show.map["side"])).tolist()
     assert min(places) == 0 or min(show.map["queries"]) == 0
     assert max(*places, *show.map["queries"]) == show.map["side"]
 
@@ -338,8 +345,7 @@ class TestKept:
         for wrong in (
             replace(show.learnt, Z=show.learnt.Z[:, 1:]),
             replace(show.learnt, queries=show.learnt.queries[1:]),
-            replace(show.learnt, places=show.learnt.places[1:]),
-            replace(show.learnt, places=show.learnt.places * np.nan),
+            replace(show.learnt, mapping=show.learnt.functions["mac"]),
             replace(show.learnt, functions={"mac": show.learnt.functions["mac"]}),
         ):
             with pytest.raises(ValueError):
@@ -354,8 +360,9 @@ class TestKept:
 def test_the_same_bytes_on_any_number_of_threads(show, data):
     with context.using(n_jobs=1):
         one = learnt.learn(data, 0)
-    for name in ("Z", "H", "queries", "places"):
+    for name in ("Z", "H", "queries"):
         assert (getattr(one, name) == getattr(show.learnt, name)).all()
+    assert (one.mapping.W == show.learnt.mapping.W).all()
     for name, h in one.functions.items():
         codes = learnt.codes_of(h, data.query.X)
         assert (codes == show.encode(name, data.query.X)).all()

@@ -1,5 +1,7 @@
 """The path of MAC for continuous maps: what neither step may raise, where it ends."""
 
+from itertools import pairwise
+
 import numpy as np
 import pytest
 
@@ -45,7 +47,7 @@ def test_no_step_raises_the_penalized_loss_at_one_mu(X, start, loss, mapping, mo
         values.append(penalized(Z, F))
         F = regress(Z)[1]
         values.append(penalized(Z, F))
-    assert all(b <= a + 1e-12 for a, b in zip(values, values[1:], strict=False))
+    assert all(b <= a + 1e-12 for a, b in pairwise(values))
     assert values[-1] < values[0]
 
 
@@ -67,7 +69,7 @@ def test_the_path_ends_where_both_agree(X, start):
     assert all(step.distance > 0.05 for step in steps[:-1])
     assert steps[-1].distance <= 0.05
     assert [step.iteration for step in steps] == list(range(len(steps)))
-    ratios = [b.mu / a.mu for a, b in zip(steps[1:], steps[2:], strict=False)]
+    ratios = [b.mu / a.mu for a, b in pairwise(steps[1:])]
     assert np.allclose(ratios, path.alpha)
     for step, state in every:
         assert step.loss == energy(state.F)[0]

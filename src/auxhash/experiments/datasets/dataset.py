@@ -16,7 +16,7 @@ ROWS_PER_CHUNK = 8192
 WORTH_KEEPING = 10**8  # distances; ground truth that takes more is kept on disk
 QUERIES_PER_CHUNK = 1024  # whose neighbours are found at once: up to 20,000 of each
 LARGE = 10**8  # numbers; what is derived from a larger array on disk goes to disk, too
-Part = AnyArray | Any  # None where there is none: for those who know better, no check is needed
+MaybeArray = AnyArray | Any  # None where there is none; who knows better need not check it
 OPTIONAL = ("y", "images", "neighbors", "texts", "names")  # parts of Points, in their order
 
 
@@ -30,11 +30,11 @@ class Points:
     """
 
     X: AnyArray
-    y: Part = None
-    images: Part = None
-    neighbors: Part = None
-    texts: Part = None
-    names: Part = None
+    y: MaybeArray = None
+    images: MaybeArray = None
+    neighbors: MaybeArray = None
+    texts: MaybeArray = None
+    names: MaybeArray = None
 
     def __post_init__(self) -> None:
         for name in OPTIONAL:

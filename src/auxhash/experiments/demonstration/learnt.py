@@ -41,7 +41,7 @@ FREE: dict[str, Any] = {"start": "bitwise", "max_sweeps": 5, "tol": None}
 SHORT: dict[str, Any] = {"max_iter": 4, "refine": Refine(n_steps=300, keep="refined")}
 NAMES = ("two-step", "mac", "refined", "kernels", "network")
 KIND = "Show"  # in the file
-MAP: dict[str, Any] = {"loss": "tsne", "mapping": "network"}
+MAP: dict[str, Any] = {"mapping": "rbf", "alpha": 2.0}
 
 
 @dataclass(frozen=True, eq=False)

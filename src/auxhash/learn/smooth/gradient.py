@@ -166,9 +166,9 @@ def through_tanh(pull: Single, U: Single, s: np.float32, factor: float = 1.0) ->
     return pull
 
 
-def warmed(rate: float, t: int) -> float:
+def warmed(rate: float, t: int, n_steps: int = WARM_STEPS) -> float:
     """Return the length of step t where steps grow at first: what was learnt before is kept."""
-    return rate * min(1.0, (t + 1) / WARM_STEPS)
+    return rate * min(1.0, (t + 1) / n_steps)
 
 
 class GradientDescent:

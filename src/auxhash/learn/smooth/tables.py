@@ -27,6 +27,7 @@ from auxhash.compute.device import CPU
 from auxhash.compute.kernels import kernel
 from auxhash.compute.parts import Chunks
 from auxhash.learn.smooth.gradient import (
+    WARM_STEPS,
     Adam,
     DescentState,
     GradientDescent,
@@ -40,6 +41,7 @@ from auxhash.mac.hashfunctions.smooth import Moment, Smooth
 
 VALUES = 256  # of a byte
 STEEPNESS = 1.0, 10.0  # of tanh for the codes of queries, in the first step and in the last
+WARM_SHARE = 10  # of the steps of queries' own, one in so many is warm: there may be few of them
 SMALL = 0.01  # deviation of the codebook at the start, in coordinates that are no bit's
 POINTS_PER_TASK = 512
 
@@ -141,6 +143,8 @@ def hamming_weight(n_bits: int) -> float:
 class TableRank(Rank):
     """The rank by tables, and the rank by Hamming distance at `hamming_weight`."""
 
+    warm_steps = WARM_STEPS
+
     def __init__(
         self,
         similar: Similar,
@@ -201,7 +205,7 @@ class TableRank(Rank):
 
     def _moment(self) -> Moment:
         t, self.step = self.step, self.step + 1
-        return Moment(t, t / self.n_steps, warmed(self.rate, t))
+        return Moment(t, t / self.n_steps, warmed(self.rate, t, self.warm_steps))
 
 
 class Rivals(NamedTuple):
@@ -241,7 +245,7 @@ class QueryRank(TableRank):
 
     def __init__(self, rivals: Rivals, *settings: Any) -> None:
         super().__init__(*settings)
-        self.rivals = rivals
+        self.rivals, self.warm_steps = rivals, max(1, self.n_steps // WARM_SHARE)
 
     def batches(self, rng: np.random.Generator) -> RivalBatches:
         return RivalBatches(self, rng)

@@ -207,7 +207,7 @@ def recall(
     """Return the share of the queries' relevant rows among the first hits, the mean over them."""
     index, k = HammingIndex(8 * packed.shape[1]).add(packed), min(max(ranks), len(packed))
     hits = index.search_tables(np.ascontiguousarray(tables, np.float32), k)[1]
-    return relevance.found(queries, hits, ranks)
+    return relevance.recall(queries, hits, ranks)
 
 
 def _in_vain(history: list[AskerStep]) -> int:

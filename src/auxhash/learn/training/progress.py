@@ -18,7 +18,7 @@ class Numbered(Protocol):
     def step(self) -> int: ...
 
 
-AnyStep = TypeVar("AnyStep", bound="Numbered")
+AnyReport = TypeVar("AnyReport", bound="Numbered")
 FEW_ITERATIONS = 5  # of MAC, where it ends as soon as it gains little
 
 
@@ -40,12 +40,12 @@ def getting_ready(shown: bool) -> Iterator[Callable[[str], None]]:
 
 
 def shown(
-    steps: Iterable[AnyStep],
+    steps: Iterable[AnyReport],
     total: int,
     reports: int,
-    describe: Callable[[AnyStep], str],
+    describe: Callable[[AnyReport], str],
     listener: Listener | None,
-) -> Iterator[AnyStep]:
+) -> Iterator[AnyReport]:
     """Pass reports of gradient steps on, and show them in a bar; `total` steps are to come."""
     with new_bar(listener=listener) as bar:
         task = bar.add_task("", total=total, stage="learning", stride=total / reports)

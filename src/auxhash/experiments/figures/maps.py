@@ -1,0 +1,234 @@
+"""maps: the paper's remark on continuous embeddings (sec. 5), made real.
+
+Mappings that are learnt together with a map, beside mappings fitted to a map that was made without
+them: E(F(X)), and how many of the points among which a new point lands are of its class.
+"""
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+
+from auxhash.compute import context
+from auxhash.compute.arrays import AnyArray, Array
+from auxhash.compute.neighbors import nearest
+from auxhash.compute.version import __version__
+from auxhash.experiments import claims, datasets, runs
+from auxhash.experiments.cells import Cells
+from auxhash.experiments.claims import Verdict
+from auxhash.experiments.datasets.dataset import Dataset
+from auxhash.experiments.figures.figure import ALL, FigureContent, Part, Section, Table
+from auxhash.experiments.figures.styles import COLOURS
+from auxhash.experiments.scales import Scale
+from auxhash.experiments.svg import Plot, Series, Style
+from auxhash.learn.macmap import MACMap
+from auxhash.learn.regression import regression
+from auxhash.mac.maps import Energy, attraction
+from auxhash.model.encoding import Arrays
+
+SIZES: dict[str, tuple[str, dict[str, int]]] = {  # data set and sizes, by scale
+    "paper": ("mnist", {"n_train": 10_000, "n_query": 2_000}),
+    "small": ("digits", {}),
+    "tiny": ("digits", {"n_train": 60, "n_query": 20}),
+}
+LOSSES, MAPPINGS = ("tsne", "ee"), ("linear", "rbf", "network")
+DRAWN = ("linear", "network")  # maps of t-SNE that are drawn
+N_DRAWN, NEAR = 1_000, 10
+ALPHA = 1.4
+MAX_CLASSES = 12  # that have colours of their own; with more, there are none
+CLASS_COLOURS = [name for name in COLOURS if name not in ("ink", "muted", "sky")]
+WAYS = {
+    "free": "free embedding",
+    "direct": "regression onto it",
+    "repeated": "the same, as many steps",
+    "joint": "MAC",
+}
+COLUMNS = (
+    "E: of the points learnt from; smaller is better. Same class: of the 10 points of the map "
+    "nearest to a query on it; for the free embedding, which queries have no place on, to a point "
+    "itself. As many steps: the regression goes on for as many steps as MAC has."
+)
+
+
+@dataclass(frozen=True)
+class MapRun:
+    """One loss and mapping on one data set."""
+
+    data: str
+    sizes: tuple[tuple[str, int], ...]
+    loss: str
+    mapping: str
+    n_jobs: int | None = None
+
+    def __str__(self) -> str:
+        return f"{self.loss}, {self.mapping}, {self.data}"
+
+    def load(self) -> Dataset:
+        sizes: dict[str, Any] = dict(self.sizes)
+        return datasets.load(self.data, **sizes)
+
+    def configuration(self) -> dict[str, Any]:
+        own = {"data": self.data, "sizes": dict(self.sizes), "alpha": ALPHA}
+        of_map = {"loss": self.loss, "mapping": self.mapping}
+        return {"figure": "maps", "version": __version__, **own, **of_map}
+
+    def run(self) -> tuple[runs.Facts, Arrays]:
+        data = self.load()
+        X, Q = (np.asarray(part.X, np.float64) for part in (data.train, data.query))
+        y, query_y = np.asarray(data.train.y), np.asarray(data.query.y)
+        perplexity = min(30.0, (len(X) - 1) / 3)
+        given: dict[str, Any] = {"loss": self.loss, "mapping": self.mapping, "alpha": ALPHA}
+        given |= {"perplexity": perplexity, "random_state": 0, "n_jobs": self.n_jobs}
+        joint, direct = MACMap(**given).fit(X), MACMap(max_iter=0, **given).fit(X)
+        Z = direct.embedding_
+        with context.using(n_jobs=self.n_jobs):
+            energy = Energy(attraction.of_neighbors(X, perplexity), direct.loss)
+            regress = regression(self.mapping, X, np.random.default_rng(0))
+            for _ in joint.history_:
+                mapping, repeated = regress(Z)
+            landed = mapping.decision(mapping.features(Q))
+            places = {
+                "direct": direct.transform(X),
+                "repeated": repeated,
+                "joint": joint.transform(X),
+            }
+            new = {"direct": direct.transform(Q), "repeated": landed, "joint": joint.transform(Q)}
+            facts = {
+                "E": {"free": energy(Z)[0], **{way: energy(F)[0] for way, F in places.items()}},
+                "same class": {"free": _agreement(Z, y)}
+                | {way: _agreement(F, y, new[way], query_y) for way, F in places.items()},
+                "history": [asdict(step) | {"seconds": None} for step in joint.history_],
+                "seconds": sum(step.seconds for step in joint.history_),
+                "machine": runs.machine(),
+            }
+        arrays: Arrays = {"y": y[:N_DRAWN], "free": Z[:N_DRAWN]}
+        return facts, arrays | {way: F[:N_DRAWN] for way, F in places.items()}
+
+
+def _agreement(
+    places: Array, y: AnyArray, new: Array | None = None, new_y: AnyArray | None = None
+) -> float:
+    """Share of the NEAR points nearest to new ones, or to each point, that are of its class."""
+    near = nearest(places, new, min(NEAR, len(places) - 1))[0]
+    return float((y[near] == (y if new_y is None else new_y)[:, None]).mean())
+
+
+def verdicts(every: Sequence[runs.Facts]) -> list[Verdict]:
+    """The claim, of every loss and mapping that was run."""
+    E = [facts["E"] for facts in every]
+    judged = []
+    for way, words in (("direct", "than a regression"), ("repeated", "than one of as many steps")):
+        won = sum(own["joint"] < own[way] for own in E)
+        gains = ", ".join(f"{own['joint']:.3f} and {own[way]:.3f}" for own in E)
+        judged.append(
+            Verdict(
+                f"Learnt together with the map, F has a lower E(F(X)) {words} onto the free map",
+                True,
+                won == len(E) if E else None,
+                f"In {won} of {len(E)} cases: {gains}." if E else claims.UNTESTED[1],
+            )
+        )
+    return judged
+
+
+@dataclass(frozen=True)
+class Maps:
+    """The figure: E along the path, maps, and a table."""
+
+    name: str = "maps"
+    number: str = "Sec. 5"
+    title: str = "Continuous maps: learnt together with their mapping, and fitted afterwards"
+    about: str = (
+        "The paper has no figure of it: it says that the method learns mappings of continuous "
+        "embeddings as well, and this is what such mappings gain."
+    )
+
+    @property
+    def claimed(self) -> Sequence[Verdict]:
+        return verdicts([])
+
+    def jobs(self, scale: Scale, n_jobs: int | None, part: Part = ALL) -> Sequence[MapRun]:
+        if part:
+            raise ValueError(f"{self.name} has no parts: leave out{part}")
+        data, sizes = SIZES[scale.name]
+        cases = [(loss, mapping) for loss in LOSSES for mapping in MAPPINGS]
+        return [MapRun(data, tuple(sizes.items()), *case, n_jobs) for case in cases]
+
+    def content(
+        self, scale: Scale, cells: Cells, n_jobs: int | None, part: Part = ALL
+    ) -> FigureContent:
+        jobs = [job for job in self.jobs(scale, n_jobs, part) if job.configuration() in cells]
+        every = {(job.loss, job.mapping): cells.read(job.configuration()) for job in jobs}
+        facts = {case: fact for case, (fact, _) in every.items()}
+        # Where the direct regression agrees with the free map at once, there is no path.
+        paths = [_path(*case, own) for case, own in facts.items() if len(own["history"]) > 1]
+        sections = [Section("E along the path", [paths])]
+        sections += [
+            Section(f"The map by t-SNE, {name}", [_maps(every["tsne", name][1])])
+            for name in DRAWN
+            if ("tsne", name) in every
+        ]
+        protocol = [("Data", jobs[0].load().protocol)] if jobs else []
+        machines = dict.fromkeys(fact["machine"] for fact in facts.values())
+        return FigureContent(
+            verdicts(list(facts.values())),
+            [*sections, Section("Numbers", table=_table(facts), note=COLUMNS)] if jobs else [],
+            [*protocol, *(("Machine", machine) for machine in machines)],
+            [{"loss": case[0], "mapping": case[1], **fact} for case, fact in facts.items()],
+        )
+
+
+def _path(loss: str, mapping: str, facts: runs.Facts) -> Plot:
+    """E(F(X)) and E(Z) over mu, and E(F(X)) of what is fitted afterwards."""
+    steps = facts["history"][1:]
+    mu = [step["mu"] for step in steps]
+    lines = [
+        Series("E(F(X))", Style("vermillion", "circle"), mu, [step["loss"] for step in steps]),
+        Series("E(Z)", Style("green", "diamond"), mu, [step["free_loss"] for step in steps]),
+    ]
+    for way, look in (("direct", Style("blue", "", "5 3")), ("repeated", Style("ink", "", "2 3"))):
+        lines.append(Series(WAYS[way], look, mu, [facts["E"][way]] * len(mu)))
+    return Plot(f"{loss}, {mapping}", "mu", "E", lines, x_log=True)
+
+
+def _maps(arrays: Arrays) -> list[Plot]:
+    return [map_plot(WAYS[w], arrays[w], arrays["y"]) for w in WAYS if w != "repeated"]
+
+
+def _table(every: dict[tuple[str, str], runs.Facts]) -> Table:
+    columns = ["E", "mapping", *(f"E: {way}" for way in WAYS.values())]
+    columns += [f"same class: {way}" for way in WAYS.values()]
+    rows = [
+        [
+            *case,
+            *(f"{facts['E'][way]:.3f}" for way in WAYS),
+            *(f"{facts['same class'][way]:.3f}" for way in WAYS),
+        ]
+        for case, facts in every.items()
+    ]
+    return Table(columns, rows)
+
+
+def map_plot(
+    title: str,
+    places: Array,
+    y: AnyArray | None,
+    before: Sequence[Series] = (),
+    marker: str = "dot",
+) -> Plot:
+    """Points as dots, in the colours of their classes."""
+    classes: AnyArray = np.unique([] if y is None else y)
+    if y is None or len(classes) > MAX_CLASSES:
+        look = Style("blue", marker, joined=False)
+        x, up = places.T.tolist()
+        series = [Series("", look, x, up, keyed=False)]
+    else:
+        series = [
+            Series(str(one), Style(colour, marker, joined=False), *places[y == one].T.tolist())
+            for one, colour in zip(classes, CLASS_COLOURS, strict=False)
+        ]
+    return Plot(title, "", "", [*before, *series], listed=False)
+
+
+MAPS = Maps()
