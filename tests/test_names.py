@@ -28,6 +28,8 @@ def defined(node: ast.AST) -> str:
     match node:
         case ast.Name(id=name, ctx=ast.Store()) | ast.arg(arg=name):
             return name.strip("_")
+        case ast.Attribute(attr=name, ctx=ast.Store()):
+            return name.strip("_")
         case ast.FunctionDef(name=name) | ast.AsyncFunctionDef(name=name) | ast.ClassDef(name=name):
             return name.strip("_")
     return ""
@@ -44,7 +46,7 @@ def test_first_lines_begin_with_a_verb_or_the_thing():
 
 
 def test_no_name_has_several_meanings():
-    kinds = (ast.Name, ast.arg, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
+    kinds = (ast.Name, ast.Attribute, ast.arg, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
     wrong = {
         f"{path}: {name}"
         for path, node in nodes(kinds)
@@ -53,6 +55,9 @@ def test_no_name_has_several_meanings():
     assert wrong == set()
 
 
-@pytest.mark.parametrize(("text", "name"), [("told = 1", "told"), ("def _held(): pass", "held")])
+@pytest.mark.parametrize(
+    ("text", "name"),
+    [("told = 1", "told"), ("def _held(): pass", "held"), ("self._found = 1", "found")],
+)
 def test_it_would_be_seen(text, name):
     assert name in {defined(node) for node in ast.walk(ast.parse(text))}

@@ -406,7 +406,7 @@ def test_faiss_takes_over_as_an_additive_quantiser(query_function, keeps_tables)
 
 def test_a_warm_start_goes_on_from_what_was_learnt(digits, tmp_path):
     X = digits[0]
-    parameters = {**QUICK, "hash_function": "linear", "query_function": None, "n_steps": 100}
+    parameters = {**QUICK, "hash_function": "linear", "query_function": None, "n_steps": 300}
     first = NeighborHash(**parameters).fit(X)
     first.save(tmp_path / "first.safetensors")
     on = auxhash.load(tmp_path / "first.safetensors")

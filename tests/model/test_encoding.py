@@ -10,11 +10,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
+from sklearn.linear_model import LogisticRegression
 
 from auxhash.compute.registry import register
 from auxhash.mac.hashfunctions import Scaled, SVMHash
 from auxhash.mac.loop import State
-from auxhash.model.encoding import TYPES, decode, encode
+from auxhash.model import encoding
+from auxhash.model.encoding import TYPES, decode, encode, fingerprint
 
 
 @register("test.Pair")
@@ -100,6 +102,17 @@ def test_numbers_of_half_precision_take_its_room():
         np.testing.assert_array_equal(np.signbit(back), np.signbit(value))
         np.testing.assert_array_equal(back, value)
         assert encode(value + kind(1e-7))[1]["value"].dtype == kind
+
+
+def test_a_fingerprint_does_not_depend_on_what_files_take_for_numbers(monkeypatch):
+    X = np.arange(24.0).reshape(12, 2)
+    classifier = LogisticRegression().fit(X, X[:, 0] > 7)
+    classifier.coef_ = np.array([[0.5, -2.0]])
+    values = [classifier, {"halves": X}, np.random.default_rng(0)]
+    expected = [fingerprint(value) for value in values]
+    monkeypatch.setattr(encoding, "_in_half", lambda array: array)
+    assert [fingerprint(value) for value in values] == expected
+    assert encode(X)[1]["value"].dtype == np.float64
 
 
 def test_arrays_of_objects():

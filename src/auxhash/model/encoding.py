@@ -56,7 +56,8 @@ def encode(value: Any, name: str = "value") -> tuple[Json, Arrays]:
     Raises TypeError for what cannot be stored, and says where in the value it is.
     """
     arrays: Arrays = {}
-    return _encode(value, name, arrays), arrays
+    coded = _encode(value, name, arrays)
+    return coded, {name: _in_half(array) for name, array in arrays.items()}
 
 
 def fingerprint(value: Any) -> str:
@@ -87,7 +88,8 @@ def _deciding(value: Any) -> Iterator[bytes | memoryview]:
         plain = np.ascontiguousarray(value, value.dtype.newbyteorder("<"))
         yield plain.reshape(-1).view(np.uint8).data
     else:
-        coded, arrays = encode(value)
+        arrays: Arrays = {}
+        coded = _encode(value, "value", arrays)  # as it is, not as files hold it
         yield json.dumps(coded, sort_keys=True).encode()
         for name in sorted(arrays):
             yield np.ascontiguousarray(arrays[name]).reshape(-1).view(np.uint8).data
@@ -227,16 +229,15 @@ def _encode_array(array: AnyArray, name: str, arrays: Arrays) -> Json:
         return {"dates": [array.dtype.name, _encode(array.astype(np.int64), name, arrays)]}
     if array.dtype.name not in TYPES:
         raise TypeError(f"{name} is an array of {array.dtype}, which cannot be stored")
-    type_name, array = array.dtype.name, _in_half(array)
     array = array.astype(array.dtype.newbyteorder("<"), order="K", copy=False)
     # The order in memory can change the last bit of a matrix product, and codes must not change.
     if not (array.flags.c_contiguous or array.flags.f_contiguous):
         array = array.copy(order="K")
     if array.flags.c_contiguous or not array.flags.f_contiguous:
         arrays[name] = np.ascontiguousarray(array).reshape(shape)
-        return {"array": [name, type_name, shape, "C"]}
+        return {"array": [name, array.dtype.name, shape, "C"]}
     arrays[name] = array.T
-    return {"array": [name, type_name, shape, "F"]}
+    return {"array": [name, array.dtype.name, shape, "F"]}
 
 
 def _in_half(array: AnyArray) -> AnyArray:

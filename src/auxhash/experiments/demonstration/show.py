@@ -230,7 +230,7 @@ class Show:
         return self._placed(np.concatenate([self.data.base.X, self.data.query.X]))
 
     def _placed(self, X: AnyArray) -> Numbers:
-        """Where pictures land on the map; beyond its edge, on the edge."""
+        """Return where pictures land on the map; beyond its edge, on the edge."""
         low, high = self._corners
         places = (outputs_of(self.learnt.mapping, X) - low) / (high - low)
         rounded: Numbers = np.rint(places.clip(0, 1) * MAP_SIDE).astype(int)

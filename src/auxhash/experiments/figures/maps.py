@@ -78,9 +78,9 @@ class MapRun:
         X, Q = (np.asarray(part.X, np.float64) for part in (data.train, data.query))
         y, query_y = np.asarray(data.train.y), np.asarray(data.query.y)
         perplexity = min(30.0, (len(X) - 1) / 3)
-        given: dict[str, Any] = {"loss": self.loss, "mapping": self.mapping, "alpha": ALPHA}
-        given |= {"perplexity": perplexity, "random_state": 0, "n_jobs": self.n_jobs}
-        joint, direct = MACMap(**given).fit(X), MACMap(max_iter=0, **given).fit(X)
+        settings: dict[str, Any] = {"loss": self.loss, "mapping": self.mapping, "alpha": ALPHA}
+        settings |= {"perplexity": perplexity, "random_state": 0, "n_jobs": self.n_jobs}
+        joint, direct = MACMap(**settings).fit(X), MACMap(max_iter=0, **settings).fit(X)
         Z = direct.embedding_
         with context.using(n_jobs=self.n_jobs):
             energy = Energy(attraction.of_neighbors(X, perplexity), direct.loss)
@@ -224,10 +224,11 @@ def map_plot(
         x, up = places.T.tolist()
         series = [Series("", look, x, up, keyed=False)]
     else:
-        series = [
-            Series(str(one), Style(colour, marker, joined=False), *places[y == one].T.tolist())
-            for one, colour in zip(classes, CLASS_COLOURS, strict=False)
-        ]
+        series = []
+        for one, colour in zip(classes, CLASS_COLOURS, strict=False):
+            x, up = places[y == one].T.tolist()
+            look = Style(colour, marker, joined=False)
+            series.append(Series(str(one), look, x, up, keyed=not before))  # one legend will do
     return Plot(title, "", "", [*before, *series], listed=False)
 
 
