@@ -223,9 +223,8 @@ class RankTraining:
         sizes = settings.batch, settings.sample, settings.prefixes
         self.objective = Rank(self.similar, *sizes, device=device)
         self.judge = Judge(self.objective, measuring, first)
-        self.asking_points = None if first is None else _balanced(self.objective.points, first)
-        if self.asking_points is not None:
-            self.objective.points = self.asking_points
+        if first is not None:
+            self.objective.points = _balanced(self.objective.points, first)
         self.X, self.F = X, device.put(_joined([F, *map(h.features, self.parts[1:])]))
         with threads.pool():
             self.smooth = device.carry(self.h).smooth(self.F, self.rng)
@@ -336,11 +335,12 @@ class RankTraining:
             smooth = cast("Smooth", device.carry(self.query_h).smooth(F, self.asking))
         self.asker = Asker(smooth, codebook_of_bits(b, n_dims, self.asking))
         n_steps, prefixes = settings.table_steps, settings.prefixes or (b,)
-        self.objective = rank = TableRank(
+        rank = TableRank(
             self.similar, self.asker, n_steps, TABLE_RATE, settings.batch, settings.sample, prefixes
         )
-        if self.asking_points is not None:
-            rank.points = self.asking_points
+        # Without those that the judge goes by.
+        rank.points, rank.batch = self.objective.points, self.objective.batch
+        self.objective = rank
         if settings.joint:
             steps = n_steps, TABLE_STEEPNESS, TABLE_RATE
             self.descent = GradientDescent(self.smooth, rank, *steps, self.rng, warm=True)
