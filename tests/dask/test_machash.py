@@ -84,8 +84,8 @@ def test_the_numbers_are_those_of_all_points(client, points):
 @pytest.mark.parametrize("held", [1, 3, 5])  # partitions whose features may be held, of five
 def test_the_codes_do_not_depend_on_workers_and_threads(client, points, monkeypatch, refine, held):
     X, y = points
-    monkeypatch.setattr(features, "LARGEST", held * 100 * 7 * 8)
-    monkeypatch.setattr(features, "TALL", 1)
+    monkeypatch.setattr(features, "MAX_BYTES", held * 100 * 7 * 8)
+    monkeypatch.setattr(features, "MIN_POINTS_PER_FEATURE", 1)
     data = cut(X, y, 5)
     found = DaskMACHash(**FEW, refine=refine).fit(*data).to_local()
     with cluster_of(3, processes=False, n_threads=2) as other, Client(other) as own:
@@ -177,7 +177,7 @@ def test_going_on_does_not_forget(client, points, n_parts):
 
 def test_bytes_per_iteration_do_not_grow_with_the_points(client, points, monkeypatch):
     """Where they are more than every part may hold."""
-    monkeypatch.setattr(features, "LARGEST", 0)
+    monkeypatch.setattr(features, "MAX_BYTES", 0)
     X, y = points
     per_round = []
     for times in (1, 4):

@@ -101,7 +101,7 @@ def test_shares_add_up():
 def few(request, monkeypatch):
     """Whether all points are few enough for every part to hold them."""
     if not request.param:
-        monkeypatch.setattr(features, "LARGEST", 0)
+        monkeypatch.setattr(features, "MAX_BYTES", 0)
     return request.param
 
 
@@ -252,16 +252,16 @@ def test_features_may_be_computed_when_needed_in_some_parts(points, monkeypatch,
     program = Learning(DaskMACHash(**settings, n_jobs=1)._settings())
     made = generators_of(2, np.random.default_rng(0))
     arguments = [(X[:200], y[:200], made[0]), (X[200:], y[200:], made[1])]
-    monkeypatch.setattr(features, "LARGEST", 1)
-    monkeypatch.setattr(features, "TALL", 1000)  # both are held, and not joined
+    monkeypatch.setattr(features, "MAX_BYTES", 1)
+    monkeypatch.setattr(features, "MIN_POINTS_PER_FEATURE", 1000)  # both are held, and not joined
     want = run(program, arguments)[0].model
 
     def is_computed(_threads, X, *_):
         return isinstance(training_features(linear(), X), Computed)
 
-    monkeypatch.setattr(features, "TALL", 1)
+    monkeypatch.setattr(features, "MIN_POINTS_PER_FEATURE", 1)
     for largest in (2 * 250 * 7 * 8, 1):  # of both parts, which one process may hold
-        monkeypatch.setattr(features, "LARGEST", largest)
+        monkeypatch.setattr(features, "MAX_BYTES", largest)
         assert run(is_computed, arguments) == [largest == 1, True]
         found = run(program, arguments, lose=lost)[0].model
         np.testing.assert_allclose(found.two_step.W, want.two_step.W, rtol=1e-6, atol=1e-9)

@@ -13,7 +13,7 @@ from auxhash.learn.training.ranking import RankTraining
 
 @pytest.fixture
 def points(monkeypatch):
-    monkeypatch.setattr(estimate, "MANY", 100)
+    monkeypatch.setattr(estimate, "MIN_POINTS_ANNOUNCED", 100)
     return np.random.default_rng(0).normal(size=(400, 8)).astype(np.float32)
 
 
@@ -36,7 +36,7 @@ def test_neighbours_grow_with_the_square_and_steps_not_at_all(points, ticking, m
 
 
 def test_labels_are_timed_on_a_few_points(points, ticking, monkeypatch):
-    monkeypatch.setattr(estimate, "FEW", 100)
+    monkeypatch.setattr(estimate, "POINTS_TIMED", 100)
     sizes = []
     monkeypatch.setattr(MACHash, "fit", lambda self, X, y: sizes.append((len(X), self.verbose)))
     time = estimate.expected_time(MACHash(4, verbose=1), points, np.arange(400) % 3)

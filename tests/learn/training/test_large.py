@@ -24,7 +24,7 @@ TYPES = ("uint8", "int16", "int64", "float16", "float32")
 @pytest.fixture
 def computed(monkeypatch):
     """Features are computed when needed, however small."""
-    monkeypatch.setattr(features, "LARGEST", 0)
+    monkeypatch.setattr(features, "MAX_BYTES", 0)
 
 
 @pytest.mark.parametrize("kind", ["linear", "network"])
@@ -37,7 +37,7 @@ def test_features_computed_when_needed_give_the_same_codes(kind, monkeypatch):
         module = sys.modules["auxhash.mac.hashfunctions.network"]
         monkeypatch.setattr(module, "moments", lambda *args: moments)
     expected = fitted()
-    monkeypatch.setattr(features, "LARGEST", 0)
+    monkeypatch.setattr(features, "MAX_BYTES", 0)
     found = fitted()
     np.testing.assert_array_equal(expected.codes_, found.codes_)
     np.testing.assert_array_equal(expected.decision_function(X), found.decision_function(X))
