@@ -4,6 +4,7 @@ import json
 import re
 import shutil
 import subprocess
+import sys
 import time
 from urllib.request import urlopen
 
@@ -90,7 +91,7 @@ def test_types_are_complete_for_a_user(installed):
     (installed.work / "readme.py").write_text(code)
     (installed.work / "names.py").write_text(names)
     (installed.work / "wrong.py").write_text("from auxhash.zstep.quad import Quad\n\nQuad(start=3)")
-    mypy = [shutil.which("mypy"), "--strict", "--config-file=", "--python-executable"]
+    mypy = [sys.executable, "-m", "mypy", "--strict", "--config-file=", "--python-executable"]
     said, _ = installed.run(*mypy, installed.python, "readme.py", "names.py")
     assert "Success" in said
     others = "--ignore-missing-imports", "--disable-error-code=import-untyped"  # without types
