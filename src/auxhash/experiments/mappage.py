@@ -12,7 +12,7 @@ from auxhash.experiments.figures.maps import map_plot
 from auxhash.experiments.svg import Series, Style
 from auxhash.learn.macmap import MACMap
 
-N_BASE, N_QUERIES = 1_000, 200  # points of a page's map, at most
+N_BASE, N_QUERIES = 500, 200  # points of a page's map, at most
 MIN_BASE = 10  # fewer make no map
 GREY = Style("muted", "dot", joined=False)
 
@@ -30,7 +30,8 @@ def map_section(
     )
     if cosine:
         X, Q = normalized(X), normalized(Q)
-    learner = MACMap(alpha=2.0, perplexity=min(30.0, (len(X) - 1) / 3), random_state=0)
+    perplexity = min(30.0, (len(X) - 1) / 3)
+    learner = MACMap(mapping="rbf", perplexity=perplexity, alpha=2.0, random_state=0)
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # what is odd about the points, the methods have said
