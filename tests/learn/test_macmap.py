@@ -147,7 +147,7 @@ def test_wrong_parameters_are_refused_before_any_work(wrong, message):
         MACMap(**wrong).fit("nothing")
 
 
-@pytest.mark.skipif(not SOAK, reason="takes long")
+@pytest.mark.skipif(not SOAK, reason="make soak runs it")
 def test_a_network_learnt_together_is_better_as_well(digits, monkeypatch):
     monkeypatch.setattr(regression, "FIRST_STEPS", 2000)
     monkeypatch.setattr(regression, "STEPS", 200)
