@@ -14,8 +14,9 @@ CLUSTER := $(addprefix tests/dask/test_,index.py losses.py machash.py) \
 	tests/files/shards/test_fleet.py tests/experiments/datasets/test_dask_mnist.py
 GPU := tests/gpu
 BENCHMARKS := tests/test_benchmarks.py
+EXAMPLES := tests/test_pages.py tests/test_examples.py tests/cli/test_examples.py
 RELEASE := tests/release
-APART := $(addprefix --ignore=,$(PAGE) $(SERVICE) $(CLUSTER) $(GPU) $(BENCHMARKS) $(RELEASE))
+APART := $(addprefix --ignore=,$(PAGE) $(SERVICE) $(CLUSTER) $(GPU) $(BENCHMARKS) $(EXAMPLES) $(RELEASE))
 PART ?= $(APART)
 SEED ?= $(shell date +%s)
 # --may-skip: what a target does not have. With CI=true, any other skipped test fails the run.
@@ -24,7 +25,7 @@ TWICE := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/pytest -n 2 --dist work
 
 MAY_SKIP := --may-skip=data,docs,gpu,soak,stores,torch
 
-.PHONY: demo test test-alone test-benchmarks test-cluster test-gpu test-page test-service test-shuffled test-stores \
+.PHONY: demo test test-alone test-benchmarks test-cluster test-examples test-gpu test-page test-service test-shuffled test-stores \
 	test-torch matrix coverage dist soak bench figures report docs clean
 
 demo: $(BASE)  ## learn codes for handwritten digits and compare
@@ -44,6 +45,9 @@ test-benchmarks: $(READY)  ## that every benchmark runs, at a small size
 test-cluster: $(READY)  ## training on Dask clusters, which it starts on this machine
 	$(BIN)/pytest $(CLUSTER)
 
+test-examples: $(READY)  ## that the documentation, examples/ and --help run, and print what they show
+	$(TWICE) --may-skip=data,torch $(EXAMPLES)
+
 test-gpu: $(READY)  ## the kernels of GPUs: emulated, where there is a C++ compiler; on a GPU, with CuPy
 	$(BIN)/pytest --may-skip=gpu,torch $(GPU)
 
@@ -60,7 +64,7 @@ test-service: $(READY)  ## the service as a process: kills, load, slow clients, 
 	$(BIN)/pytest $(SERVICE)
 
 test-torch: $(VENV)/.torch  ## PyTorch modules as hash functions, and their page; models of data sets
-	$(BIN)/pytest --may-skip=gpu tests/learn/torch tests/learn/test_options.py tests/test_docs.py \
+	$(BIN)/pytest --may-skip=gpu tests/learn/torch tests/learn/test_options.py tests/test_pages.py \
 		tests/experiments/datasets/test_torch_models.py $(BENCHMARKS) -k 'torch or deep'
 
 matrix: $(VENV)/.release  ## make test-alone on each Python, newest and lowest dependencies; MATRIX=--help

@@ -1,4 +1,4 @@
-"""The documentation's code runs and prints what stands there; pages, links and lists are true."""
+"""The documentation's pages, links, lists and tables are true."""
 
 import html
 import importlib.util
@@ -14,34 +14,13 @@ from auxhash.cli import main
 from benchmarks import bits, hstep, queries, setting
 from benchmarks.records import read
 from tests import pages
-from tests.conftest import refine_briefly
 from tests.stores.engines import without_sve
 from tests.test_layers import ROOMS
 
 ROOT = Path(__file__).parents[1]
 DOCS = ROOT / "docs"
 PAGES = sorted(DOCS.glob("*.md"))
-
-
-# Data sets that take minutes to make, by the page that shows what is found in them.
-EMBEDDED = {"datasets": pages.WORDNET, "embeddings": pages.DEBIAN}
 FIRST_STEPS = ("start", "embeddings", "labels", "files", "service")
-
-
-def with_examples():
-    return [page for page in PAGES if any(True for _ in pages.examples(page.read_text("utf-8")))]
-
-
-@pytest.mark.parametrize("page", with_examples(), ids=lambda page: page.stem)
-def test_examples_run_and_print_what_stands_there(page, tmp_path, monkeypatch):
-    if page.stem == "torch":
-        pytest.importorskip("torch", reason="PyTorch is not installed; make test-torch installs it")
-    pages.need(EMBEDDED.get(page.stem))
-    monkeypatch.chdir(tmp_path)
-    text = page.read_text("utf-8")
-    if not pages.prints(text):  # what is printed is printed in full training, too
-        refine_briefly(monkeypatch)
-    pages.run(text, page.stem)
 
 
 @pytest.mark.parametrize("name", FIRST_STEPS)
@@ -54,45 +33,6 @@ def test_first_steps_are_short_and_show_what_is_printed(name):
     commands = [code for kind, code, printed in pages.examples(text) if kind == "auxhash"]
     shown = [code for kind, code, printed in pages.examples(text) if kind == "auxhash" and printed]
     assert commands == shown
-
-
-PAGE = """
-```python
-print("a", 1 + 1)
-```
-
-```text
-a 2
-```
-
-```python
-print(object())
-```
-
-Words between: no output.
-
-```text
-not compared
-```
-
-```console
-$ auxhash data list
-... digits ...
-```
-"""
-
-
-def test_output_is_compared(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    assert [printed for _, _, printed in pages.examples(PAGE)] == ["a 2\n", "", "... digits ...\n"]
-    pages.run(PAGE, "page")
-    for right, wrong in (("a 2", "a 3"), ("... digits ...", "... dogs ...")):
-        with pytest.raises(AssertionError, match="but prints"):
-            pages.run(PAGE.replace(right, wrong), "page")
-    slowly = "refining 10 of 13 L(h) 609695; 0:00:10 taken, about 0:00:02 left in all\n"
-    pages.check("", "a 2\n", slowly + "a 2\n")
-    with pytest.raises(AssertionError, match="but prints"):
-        pages.check("", "a 2\n", "slowly\na 2\n")
 
 
 def table(text, heading):
