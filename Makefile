@@ -13,7 +13,7 @@ SERVICE := $(addprefix tests/serve/test_,client.py costs.py schema.py server.py)
 CLUSTER := $(addprefix tests/dask/test_,index.py losses.py machash.py) \
 	tests/files/shards/test_fleet.py tests/experiments/datasets/test_dask_mnist.py
 GPU := tests/gpu
-BENCHMARKS := tests/test_benchmarks.py
+BENCHMARKS := tests/test_benchmarks.py tests/experiments/test_reproduce.py
 EXAMPLES := tests/test_pages.py tests/test_examples.py tests/cli/test_examples.py
 RELEASE := tests/release
 APART := $(addprefix --ignore=,$(PAGE) $(SERVICE) $(CLUSTER) $(GPU) $(BENCHMARKS) $(EXAMPLES) $(RELEASE))
@@ -39,7 +39,7 @@ test: $(READY)  ## style, types, tests
 test-alone: $(READY)  ## the tests of make test without style and types, or some: PART=tests/mac
 	$(TWICE) $(MAY_SKIP) $(PART)
 
-test-benchmarks: $(READY)  ## that every benchmark runs, at a small size
+test-benchmarks: $(READY)  ## that every benchmark and every figure runs, at a small size
 	$(TWICE) --may-skip=torch $(BENCHMARKS)
 
 test-cluster: $(READY)  ## training on Dask clusters, which it starts on this machine

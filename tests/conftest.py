@@ -1,6 +1,7 @@
 """make soak runs the same properties on many more examples."""
 
 import os
+import signal
 import sys
 from dataclasses import replace
 
@@ -27,6 +28,10 @@ SOAK = bool(os.environ.get("AUXHASH_SOAK"))
 settings.load_profile("soak" if SOAK else "brief")
 
 BRIEF = 20  # gradient steps
+
+# Where a program was started in the background by a shell, Ctrl-C is ignored by all that it starts.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def _process():
@@ -63,7 +68,7 @@ def keeps_tables(monkeypatch):
 
 
 def refine_briefly(patch):
-    """Let refinement by default, and NeighborHash, take few steps.
+    """Let refinement by default, and NeighborHash, take few steps, and maps of pages few points.
 
     For tests of what is done with the codes.
     """
@@ -76,6 +81,7 @@ def refine_briefly(patch):
 
     patch.setattr(Refine, "suited_to", classmethod(brief))
     patch.setattr(neighborhash, "MIN_STEPS", BRIEF)
+    patch.setattr("auxhash.experiments.mappage.N_BASE", 60)
     asked = neighborhash.NeighborHash._settings
 
     def few(self, n):

@@ -278,7 +278,7 @@ def test_without_faiss(monkeypatch):
     assert left_out in found.protocol["left out"]
 
 
-def test_distances_of_a_method_are_told_apart_by_their_dashes(tmp_path):
+def test_distances_of_a_method_are_told_apart_by_their_dashes(tmp_path, briefly_refined):
     found = auxhash.compare(X, ["LSH", "ITQ"], n_bytes=(1, 2), **QUICK)
     learnt = [row | {"distance": "tables"} for row in found.rows if row["distance"] == "outputs"]
     both = replace(found, rows=[*found.rows, *learnt])

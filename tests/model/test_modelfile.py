@@ -155,7 +155,7 @@ def test_a_number_written_otherwise(tmp_path):
 
 def test_every_truncation(path):
     whole = path.read_bytes()
-    for end in range(len(whole)):
+    for end in range(0, len(whole), 1 if SOAK else 5):
         path.write_bytes(whole[:end])
         with pytest.raises(ModelFileError, match=r"empty|truncated|damaged|not a model file"):
             auxhash.load(path)
