@@ -693,12 +693,13 @@ def test_a_model_of_queries_for_other_codes_is_refused(url, hasher):
         QueryTables(bits, "linear", n_steps=1).fit(Q, np.arange(30), np.zeros((30, 3), np.uint8))
         for bits in (BITS, 24)
     )
-    with pytest.raises(OtherModelError, match="model of queries was learnt for codes of model"):
-        Service(stores.open(url, BITS), hasher, asker=asker.model_)
-    with pytest.raises(
-        ValueError, match="is for codes of 24 bits, and the model makes codes of 20"
-    ):
-        Service(stores.open(url, BITS), hasher, asker=other.model_)
-    with pytest.raises(ValueError, match="needs the model of the codes"):
-        Service(stores.open(url, BITS), asker=asker.model_)
-    Service(stores.open(url, BITS), hasher, asker=asker.model_, any_model=True).close()
+    with stores.open(url, BITS) as store:
+        with pytest.raises(OtherModelError, match="model of queries was learnt for codes of model"):
+            Service(store, hasher, asker=asker.model_)
+        with pytest.raises(
+            ValueError, match="is for codes of 24 bits, and the model makes codes of 20"
+        ):
+            Service(store, hasher, asker=other.model_)
+        with pytest.raises(ValueError, match="needs the model of the codes"):
+            Service(store, asker=asker.model_)
+        Service(store, hasher, asker=asker.model_, any_model=True).close()

@@ -53,7 +53,8 @@ def test_a_model_and_a_store(opened, model, url):
     assert (told["store"], told["model"], told["token"]) == (url, str(model), False)
     assert opened["info"]["n_features"] == 6
     assert (opened["limits"].k, opened["limits"].rate, opened["limits"].batch) == (50, 7, 1000)
-    assert stores.open(url).n_bits == BITS
+    with stores.open(url) as store:
+        assert store.n_bits == BITS
 
 
 def test_a_new_store_of_codes(opened, url):

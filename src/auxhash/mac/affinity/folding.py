@@ -23,6 +23,7 @@ from auxhash.mac.affinity.draws import DrawnTable
 DRAWS_PER_TASK = 1 << 20  # draws looked at together
 POINTS_PER_MERGE = 1024  # points whose draws a thread merges at a time
 POINTS_PER_BLOCK = 4096  # points whose draws are brought to their places together
+LEAST_FREED = 0.1  # share of the draws that must have fallen together for their memory to be freed
 SIGNS = np.array([-1.0, 1.0])
 
 Draws = tuple[AnyArray, AnyArray, AnyArray, AnyArray]  # n, m, value and weight of some draws
@@ -119,10 +120,12 @@ def _merged(
 
     run(merge, threads.chunks(n, POINTS_PER_MERGE))
     ends = np.cumsum(size)
+    kept = ends[-1]
     for part in (j, value, weight):
         _close_gaps(starts, ends, part)
-        part.resize(ends[-1], refcheck=False)  # nobody else has seen it yet
-    return ends, j, value, weight
+        if kept < (1 - LEAST_FREED) * len(part):  # NumPy 2.5 copies what is left
+            part.resize(kept, refcheck=False)  # nobody else has seen it yet
+    return ends, j[:kept], value[:kept], weight[:kept]
 
 
 @kernel
