@@ -1,5 +1,6 @@
 """Ids that are text: whatever a store of numbers does, one of text does as well, on each engine."""
 
+import contextlib
 import sqlite3
 import threading
 from concurrent.futures import ThreadPoolExecutor
@@ -341,7 +342,7 @@ def test_numbers_have_the_schema_they_had(tmp_path):
             store.upsert([1, 2], packed, payloads=[{}, {}])
     schemas = []
     for path in (plain, changed):
-        with sqlite3.connect(path) as file:
+        with contextlib.closing(sqlite3.connect(path)) as file:
             schemas.append(set(file.execute("SELECT name, sql FROM sqlite_master").fetchall()))
     assert schemas[0] == schemas[1]
     assert (
