@@ -11,9 +11,9 @@ ends where both differ by little.
 """
 
 import math
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from typing import Literal, Protocol
+from typing import Literal
 
 import numpy as np
 from scipy.optimize import minimize
@@ -60,11 +60,8 @@ class MapState:
     Z: Array  # (n, m)
 
 
-class Regression(Protocol):
-    """The regression step."""
-
-    def __call__(self, Z: Array) -> tuple[HashFunction, Array]:
-        """Return a mapping nearer to Z (n, m) than the last one, and its outputs F(X)."""
+# The regression step: Z (n, m) -> a mapping nearer to it than the last one, and its outputs F(X)
+Regression = Callable[[Array], tuple[HashFunction, Array]]
 
 
 @dataclass(frozen=True)
