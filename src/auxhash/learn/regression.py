@@ -139,13 +139,13 @@ class _Unscaled(SmoothNetwork):
     """A network whose outputs keep their scale: it is what they are to learn."""
 
     def begin(self, rng: np.random.Generator) -> None:
-        self.random: Any = _Pool(rng)
+        self.random: Any = _NoisePool(rng)
 
     def normalize(self) -> None:
         pass
 
 
-class _Pool:
+class _NoisePool:
     """Normal numbers, drawn once and read from any place on: to draw all takes half of a step."""
 
     def __init__(self, rng: np.random.Generator) -> None:

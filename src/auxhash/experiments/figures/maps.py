@@ -129,10 +129,10 @@ def _agreement(
     return float((y[near] == (y if new_y is None else new_y)[:, None]).mean())
 
 
-Facts = dict[tuple[MapLoss, str], runs.Facts]  # by E and mapping
+Cases = dict[tuple[MapLoss, str], runs.Facts]  # by E and mapping
 
 
-def verdicts(every: Facts) -> list[Verdict]:
+def verdicts(every: Cases) -> list[Verdict]:
     """The claim, where a regression onto the free map does not agree with it at once."""
     E = {case: facts["E"] for case, facts in every.items() if len(facts["history"]) > 1}
     judged = []
@@ -225,7 +225,7 @@ def _maps(arrays: Arrays) -> list[Plot]:
     return [map_plot(WAYS[w], arrays[w], arrays["y"]) for w in WAYS if w != "repeated"]
 
 
-def _table(every: Facts, kind: str) -> Table:
+def _table(every: Cases, kind: str) -> Table:
     rows = [
         [LOSSES[loss], mapping, *(f"{facts[kind][way]:.3f}" for way in WAYS)]
         for (loss, mapping), facts in every.items()
