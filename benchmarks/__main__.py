@@ -20,10 +20,10 @@ NAMES = [
     "neighbors",
 ]
 NAMES += ["setting", "encoding", "serve", "speed", "scale", "deep", "networks", "cluster", "gpu"]
-NAMES += ["unseen", "learning", "differs", "hstep", "figures", "startup", "bits", "queries"]
+NAMES += ["unseen", "learning", "differs", "hstep", "figures", "startup", "bits", "queries", "maps"]
 # Hours, some data sets to fetch, or a cluster; speed is all in one.
 WITH_OPTIONS = {"neighbors", "setting", "speed", "scale", "deep", "networks", "cluster", "gpu"}
-WITH_OPTIONS |= {"unseen", "learning", "differs", "hstep", "figures", "bits", "queries"}
+WITH_OPTIONS |= {"unseen", "learning", "differs", "hstep", "figures", "bits", "queries", "maps"}
 ONLY_BY_NAME = WITH_OPTIONS
 
 

@@ -2,6 +2,7 @@
 
 import html
 import importlib.util
+import json
 import re
 import runpy
 import tomllib
@@ -11,7 +12,7 @@ from types import SimpleNamespace
 import pytest
 
 from auxhash.cli import main
-from benchmarks import bits, hstep, queries, setting
+from benchmarks import bits, hstep, maps, queries, setting
 from benchmarks.records import read
 from tests import pages
 from tests.stores.engines import without_sve
@@ -140,6 +141,8 @@ def test_studies_show_their_results():
         assert (DOCS / "tables" / name).read_text("utf-8") == table
     assert (DOCS / "tables" / bits.TABLE).read_text("utf-8") == bits.tables(bits.read(bits.FILE))
     assert (DOCS / "tables" / hstep.TABLE).read_text("utf-8") == hstep.table(read(hstep.FILE))
+    results = json.loads(maps.FIGURE.read_text("utf-8"))["results"]
+    assert (DOCS / "tables" / maps.TABLE).read_text("utf-8") == maps.table(results)
     for name, table in queries.tables(read(queries.FILE)).items():
         assert (DOCS / "tables" / name).read_text("utf-8") == table
 

@@ -7,7 +7,7 @@ them as CSS variables, next to the rules of `look`. matplotlib writes fixed colo
 
 import math
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from html import escape
 from importlib.resources import files
 
@@ -104,7 +104,8 @@ def look() -> str:
 
 
 def key(style: Style) -> str:
-    """A short piece of the line, for the legend."""
+    """A short piece of the line, for the legend, where a dot is as large as other markers."""
+    style = replace(style, marker="circle") if style.marker == "dot" else style
     series = Series("", style, [0, 1, 2], [0, 0, 0])
     line = _line(series, Axis(0, 2, 2, 34), Axis(0, 1, 7, 0), only=1)
     return f'<svg class="key" viewBox="0 0 36 14" aria-hidden="true">{line}</svg>'

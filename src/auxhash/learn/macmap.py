@@ -20,14 +20,13 @@ from auxhash.learn.regression import MAPPINGS, regression
 from auxhash.mac import hashfunctions
 from auxhash.mac.affinity import Affinity, from_labels
 from auxhash.mac.hashfunctions import HashFunction
-from auxhash.mac.maps import LOSSES, Energy, MapLoss, MapStep, Path, attraction, lowest
+from auxhash.mac.maps import LOSSES, Energy, MapLoss, MapStep, Path, attraction, lowest, principal
 from auxhash.model import modelfile
 from auxhash.model.encoding import decode, encode, parts
 from auxhash.model.fitted import check_learnt
 from auxhash.model.modelfile import StoredModel
 
 KIND = "MACMap"  # of its model files
-START = 1e-2  # deviation of the first principal coordinate, where the direct embedding starts
 N_GENERATORS = 3  # for pairs, the start and the regression
 
 
@@ -108,7 +107,7 @@ class MACMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator): 
             P = attraction.of_pairs(affinity)
         mu = self.mu if self.mu == "auto" else float(self.mu)
         path = Path(mu, float(self.alpha), int(self.max_iter), float(self.tol))
-        Z = _principal(X, int(self.n_components), starting)
+        Z = principal(X, int(self.n_components), starting)
         steps = path.steps(Energy(P, self.loss), regression(self.mapping, X, regressing), Z)
         self.history_ = []
         best, state = lowest(self._kept(steps))
@@ -182,16 +181,3 @@ def _computing(n_jobs: int | None) -> Iterator[None]:
     """Compute on so many threads, with one of BLAS each, and ignore underflow."""
     with context.using(n_jobs=n_jobs), threads.one_blas_thread(), np.errstate(under="ignore"):
         yield
-
-
-def _principal(X: Array, n_components: int, rng: np.random.Generator) -> Array:
-    """Return the first principal coordinates (n, n_components), small; with a little noise.
-
-    Equal points would stay together for ever, and further dimensions be empty.
-    """
-    centred = X - X.mean(axis=0)
-    axes = np.linalg.eigh(centred.T @ centred)[1][:, ::-1][:, :n_components]
-    Z = START * START * rng.standard_normal((len(X), n_components))
-    places = centred @ axes
-    Z[:, : axes.shape[1]] += START / (places[:, 0].std() or 1.0) * places
-    return Z

@@ -6,6 +6,7 @@ no step shrinks F once more, as a ridge regression of Z itself would. Of a netwo
 move both layers first; where that is no better in the end, the old first layer stays.
 """
 
+import math
 from dataclasses import replace
 from typing import Any
 
@@ -17,7 +18,7 @@ from auxhash.compute.arrays import AnyArray, Array, Matrix, Numbers, Single
 from auxhash.compute.parts import Chunks
 from auxhash.learn.smooth.gradient import GradientDescent, Outputs, Shuffled
 from auxhash.mac.hashfunctions import HashFunction, NetworkHash, RadialBasis, Scaled, SVMHash
-from auxhash.mac.hashfunctions.smooth import SmoothNetwork
+from auxhash.mac.hashfunctions.smooth import NOISE_POOL, SmoothNetwork
 
 MAPPINGS = ("linear", "rbf", "network")
 RIDGE = 1e-6  # relative to the mean square of the features
@@ -137,5 +138,23 @@ class SquaredError:
 class _Unscaled(SmoothNetwork):
     """A network whose outputs keep their scale: it is what they are to learn."""
 
+    def begin(self, rng: np.random.Generator) -> None:
+        self.random: Any = _NoisePool(rng)
+
     def normalize(self) -> None:
         pass
+
+
+class _NoisePool:
+    """Normal numbers, drawn once and read from any place on: to draw all takes half of a step."""
+
+    def __init__(self, rng: np.random.Generator) -> None:
+        self.rng = rng
+        self.normal = rng.standard_normal(NOISE_POOL, np.float32)
+
+    def standard_normal(self, shape: tuple[int, ...], dtype: Any) -> Single:
+        size = math.prod(shape)
+        if 2 * size > len(self.normal):
+            self.normal = self.rng.standard_normal(2 * size, dtype)
+        first = int(self.rng.integers(len(self.normal) - size))
+        return self.normal[first : first + size].reshape(shape)

@@ -56,7 +56,7 @@ def test_the_grid_is_near_the_exact_sum(heavy, width, size):
     exact, slope = repulsion.exact(Z, heavy)
     total, on_grid = repulsion.on_grid(Z, heavy)
     assert total == pytest.approx(exact, rel=1e-2)
-    assert np.linalg.norm(on_grid - slope) < 0.02 * np.linalg.norm(slope)
+    assert np.linalg.norm(on_grid - slope) < 0.04 * np.linalg.norm(slope)
 
 
 def test_a_wide_map_gets_a_coarser_grid(monkeypatch):

@@ -6,11 +6,12 @@ them: E(F(X)), and how many of the points among which a new point lands are of i
 
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
+from functools import cache
 from typing import Any
 
 import numpy as np
 
-from auxhash.compute import context
+from auxhash.compute import context, threads
 from auxhash.compute.arrays import AnyArray, Array
 from auxhash.compute.neighbors import nearest
 from auxhash.compute.version import __version__
@@ -22,20 +23,20 @@ from auxhash.experiments.figures.figure import ALL, FigureContent, Part, Section
 from auxhash.experiments.figures.styles import COLOURS
 from auxhash.experiments.scales import Scale
 from auxhash.experiments.svg import Plot, Series, Style
-from auxhash.learn.macmap import MACMap
 from auxhash.learn.regression import regression
-from auxhash.mac.maps import Energy, attraction
+from auxhash.mac.maps import Energy, MapLoss, MapState, Path, attraction, lowest, principal, z_step
 from auxhash.model.encoding import Arrays
 
 SIZES: dict[str, tuple[str, dict[str, int]]] = {  # data set and sizes, by scale
-    "paper": ("mnist", {"n_train": 10_000, "n_query": 2_000}),
+    "paper": ("mnist", {"n_train": 5_000, "n_query": 2_000}),
     "small": ("digits", {}),
     "tiny": ("digits", {"n_train": 60, "n_query": 20}),
 }
-LOSSES, MAPPINGS = ("tsne", "ee"), ("linear", "rbf", "network")
+LOSSES: dict[MapLoss, str] = {"tsne": "t-SNE", "ee": "elastic embedding"}
+MAPPINGS = ("linear", "rbf", "network")
 DRAWN = ("linear", "network")  # maps of t-SNE that are drawn
 N_DRAWN, NEAR = 1_000, 10
-ALPHA = 1.4
+PERPLEXITY, ALPHA, TOL = 30.0, 1.4, 0.02
 MAX_CLASSES = 12  # that have colours of their own; with more, there are none
 CLASS_COLOURS = [name for name in COLOURS if name not in ("ink", "muted", "sky")]
 WAYS = {
@@ -44,10 +45,13 @@ WAYS = {
     "repeated": "the same, as many steps",
     "joint": "MAC",
 }
-COLUMNS = (
-    "E: of the points learnt from; smaller is better. Same class: of the 10 points of the map "
-    "nearest to a query on it; for the free embedding, which queries have no place on, to a point "
-    "itself. As many steps: the regression goes on for as many steps as MAC has."
+ABOUT_E = (
+    "Of the points learnt from; smaller is better. As many steps: the regression goes on for as "
+    "many steps as MAC has."
+)
+ABOUT_NEAR = (
+    "Share of the 10 points of the map nearest to a query on it; for the free embedding, which "
+    "queries have no place on, to a point itself. Larger is better."
 )
 
 
@@ -57,7 +61,7 @@ class MapRun:
 
     data: str
     sizes: tuple[tuple[str, int], ...]
-    loss: str
+    loss: MapLoss
     mapping: str
     n_jobs: int | None = None
 
@@ -77,33 +81,44 @@ class MapRun:
         data = self.load()
         X, Q = (np.asarray(part.X, np.float64) for part in (data.train, data.query))
         y, query_y = np.asarray(data.train.y), np.asarray(data.query.y)
-        perplexity = min(30.0, (len(X) - 1) / 3)
-        settings: dict[str, Any] = {"loss": self.loss, "mapping": self.mapping, "alpha": ALPHA}
-        settings |= {"perplexity": perplexity, "random_state": 0, "n_jobs": self.n_jobs}
-        joint, direct = MACMap(**settings).fit(X), MACMap(max_iter=0, **settings).fit(X)
-        Z = direct.embedding_
-        with context.using(n_jobs=self.n_jobs):
-            energy = Energy(attraction.of_neighbors(X, perplexity), direct.loss)
-            regress = regression(self.mapping, X, np.random.default_rng(0))
-            for _ in joint.history_:
-                mapping, repeated = regress(Z)
-            landed = mapping.decision(mapping.features(Q))
-            places = {
-                "direct": direct.transform(X),
-                "repeated": repeated,
-                "joint": joint.transform(X),
-            }
-            new = {"direct": direct.transform(Q), "repeated": landed, "joint": joint.transform(Q)}
+        with context.using(n_jobs=self.n_jobs), threads.one_blas_thread():
+            energy, Z = _embedded(self.data, self.sizes, self.loss)
+            path = Path(alpha=ALPHA, tol=TOL, first_steps=1)
+            regress = regression(self.mapping, X, np.random.default_rng(1))
+            steps = list(path.steps(energy, regress, Z))
+            (_, direct), (_, joint) = steps[0], lowest(steps)
+            Z = direct.Z
+            regress = regression(self.mapping, X, np.random.default_rng(1))
+            for _ in steps:
+                repeated = MapState(*regress(Z), Z)
+            every = {"direct": direct, "repeated": repeated, "joint": joint}
             facts = {
-                "E": {"free": energy(Z)[0], **{way: energy(F)[0] for way, F in places.items()}},
+                "E": {"free": energy(Z)[0]} | {w: energy(own.F)[0] for w, own in every.items()},
                 "same class": {"free": _agreement(Z, y)}
-                | {way: _agreement(F, y, new[way], query_y) for way, F in places.items()},
-                "history": [asdict(step) | {"seconds": None} for step in joint.history_],
-                "seconds": sum(step.seconds for step in joint.history_),
+                | {
+                    way: _agreement(own.F, y, _landed(own, Q), query_y)
+                    for way, own in every.items()
+                },
+                "history": [asdict(step) for step, _ in steps],
+                "seconds": sum(step.seconds for step, _ in steps),
                 "machine": runs.machine(),
             }
         arrays: Arrays = {"y": y[:N_DRAWN], "free": Z[:N_DRAWN]}
-        return facts, arrays | {way: F[:N_DRAWN] for way, F in places.items()}
+        return facts, arrays | {way: own.F[:N_DRAWN] for way, own in every.items()}
+
+
+@cache
+def _embedded(name: str, sizes: tuple[tuple[str, int], ...], loss: MapLoss) -> tuple[Energy, Array]:
+    """Return E, and the direct embedding, from which every mapping begins."""
+    X = np.asarray(datasets.load(name, **dict[str, Any](sizes)).train.X, np.float64)
+    energy = Energy(attraction.of_neighbors(X, min(PERPLEXITY, (len(X) - 1) / 3)), loss)
+    Z = principal(X, 2, np.random.default_rng(0))
+    return energy, z_step(energy, Z, Z, 0.0, Path.first_steps)[0]
+
+
+def _landed(state: MapState, Q: Array) -> Array:
+    """Return the places of new points."""
+    return state.mapping.decision(state.mapping.features(Q))
 
 
 def _agreement(
@@ -114,22 +129,31 @@ def _agreement(
     return float((y[near] == (y if new_y is None else new_y)[:, None]).mean())
 
 
-def verdicts(every: Sequence[runs.Facts]) -> list[Verdict]:
-    """The claim, of every loss and mapping that was run."""
-    E = [facts["E"] for facts in every]
+Cases = dict[tuple[MapLoss, str], runs.Facts]  # by E and mapping
+
+
+def verdicts(every: Cases) -> list[Verdict]:
+    """The claim, where a regression onto the free map does not agree with it at once."""
+    E = {case: facts["E"] for case, facts in every.items() if len(facts["history"]) > 1}
     judged = []
     for way, words in (("direct", "than a regression"), ("repeated", "than one of as many steps")):
-        won = sum(own["joint"] < own[way] for own in E)
-        gains = ", ".join(f"{own['joint']:.3f} and {own[way]:.3f}" for own in E)
+        won = sum(own["joint"] < own[way] for own in E.values())
+        pairs = [
+            f"{_name(*case)}: {own['joint']:.3f} and {own[way]:.3f}" for case, own in E.items()
+        ]
         judged.append(
             Verdict(
                 f"Learnt together with the map, F has a lower E(F(X)) {words} onto the free map",
                 True,
                 won == len(E) if E else None,
-                f"In {won} of {len(E)} cases: {gains}." if E else claims.UNTESTED[1],
+                f"In {won} of {len(E)} cases. {'; '.join(pairs)}." if E else claims.UNTESTED[1],
             )
         )
     return judged
+
+
+def _name(loss: MapLoss, mapping: str) -> str:
+    return f"{LOSSES[loss]}, {mapping}"
 
 
 @dataclass(frozen=True)
@@ -146,13 +170,13 @@ class Maps:
 
     @property
     def claimed(self) -> Sequence[Verdict]:
-        return verdicts([])
+        return verdicts({})
 
     def jobs(self, scale: Scale, n_jobs: int | None, part: Part = ALL) -> Sequence[MapRun]:
         if part:
             raise ValueError(f"{self.name} has no parts: leave out{part}")
         data, sizes = SIZES[scale.name]
-        cases = [(loss, mapping) for loss in LOSSES for mapping in MAPPINGS]
+        cases = [(loss, mapping) for mapping in MAPPINGS for loss in LOSSES]
         return [MapRun(data, tuple(sizes.items()), *case, n_jobs) for case in cases]
 
     def content(
@@ -162,24 +186,29 @@ class Maps:
         every = {(job.loss, job.mapping): cells.read(job.configuration()) for job in jobs}
         facts = {case: fact for case, (fact, _) in every.items()}
         # Where the direct regression agrees with the free map at once, there is no path.
-        paths = [_path(*case, own) for case, own in facts.items() if len(own["history"]) > 1]
-        sections = [Section("E along the path", [paths])]
+        paths = {case: _path(*case, own) for case, own in facts.items() if len(own["history"]) > 1}
+        rows = [[paths[case] for case in paths if case[0] == loss] for loss in LOSSES]
+        sections = [Section("E along the path", [row for row in rows if row])]
         sections += [
             Section(f"The map by t-SNE, {name}", [_maps(every["tsne", name][1])])
             for name in DRAWN
             if ("tsne", name) in every
         ]
+        sections += [
+            Section("E", table=_table(facts, "E"), note=ABOUT_E),
+            Section("Points of the same class", table=_table(facts, "same class"), note=ABOUT_NEAR),
+        ]
         protocol = [("Data", jobs[0].load().protocol)] if jobs else []
         machines = dict.fromkeys(fact["machine"] for fact in facts.values())
         return FigureContent(
-            verdicts(list(facts.values())),
-            [*sections, Section("Numbers", table=_table(facts), note=COLUMNS)] if jobs else [],
+            verdicts(facts),
+            sections if jobs else [],
             [*protocol, *(("Machine", machine) for machine in machines)],
             [{"loss": case[0], "mapping": case[1], **fact} for case, fact in facts.items()],
         )
 
 
-def _path(loss: str, mapping: str, facts: runs.Facts) -> Plot:
+def _path(loss: MapLoss, mapping: str, facts: runs.Facts) -> Plot:
     """E(F(X)) and E(Z) over mu, and E(F(X)) of what is fitted afterwards."""
     steps = facts["history"][1:]
     mu = [step["mu"] for step in steps]
@@ -189,25 +218,19 @@ def _path(loss: str, mapping: str, facts: runs.Facts) -> Plot:
     ]
     for way, look in (("direct", Style("blue", "", "5 3")), ("repeated", Style("ink", "", "2 3"))):
         lines.append(Series(WAYS[way], look, mu, [facts["E"][way]] * len(mu)))
-    return Plot(f"{loss}, {mapping}", "mu", "E", lines, x_log=True)
+    return Plot(_name(loss, mapping), "mu", "E", lines, x_log=True)
 
 
 def _maps(arrays: Arrays) -> list[Plot]:
     return [map_plot(WAYS[w], arrays[w], arrays["y"]) for w in WAYS if w != "repeated"]
 
 
-def _table(every: dict[tuple[str, str], runs.Facts]) -> Table:
-    columns = ["E", "mapping", *(f"E: {way}" for way in WAYS.values())]
-    columns += [f"same class: {way}" for way in WAYS.values()]
+def _table(every: Cases, kind: str) -> Table:
     rows = [
-        [
-            *case,
-            *(f"{facts['E'][way]:.3f}" for way in WAYS),
-            *(f"{facts['same class'][way]:.3f}" for way in WAYS),
-        ]
-        for case, facts in every.items()
+        [LOSSES[loss], mapping, *(f"{facts[kind][way]:.3f}" for way in WAYS)]
+        for (loss, mapping), facts in every.items()
     ]
-    return Table(columns, rows)
+    return Table(["energy", "mapping", *WAYS.values()], rows)
 
 
 def map_plot(

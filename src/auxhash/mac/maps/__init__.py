@@ -7,7 +7,7 @@ path        the algorithm, as a generator of steps
 """
 
 from auxhash.mac.maps.energy import LOSSES, Energy, MapLoss
-from auxhash.mac.maps.path import MapState, MapStep, Path, Regression, lowest, z_step
+from auxhash.mac.maps.path import MapState, MapStep, Path, Regression, lowest, principal, z_step
 
 __all__ = [
     "LOSSES",
@@ -18,5 +18,6 @@ __all__ = [
     "Path",
     "Regression",
     "lowest",
+    "principal",
     "z_step",
 ]

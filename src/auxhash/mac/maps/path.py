@@ -11,9 +11,9 @@ ends where both differ by little.
 """
 
 import math
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from typing import Literal, Protocol
+from typing import Literal
 
 import numpy as np
 from scipy.optimize import minimize
@@ -25,6 +25,7 @@ from auxhash.compute.registry import register
 from auxhash.mac.hashfunctions import HashFunction
 from auxhash.mac.maps.energy import Energy
 
+START = 1e-2  # deviation of the first principal coordinate, where the direct embedding starts
 FIRST_SHARE = 0.01  # of E(Z), that the penalty is at mu_1
 MEMORY = 10  # past steps that L-BFGS makes a step of
 LEAST_GAIN = 1e-6  # of a step, relative to the value; with less, the Z step ends
@@ -59,11 +60,8 @@ class MapState:
     Z: Array  # (n, m)
 
 
-class Regression(Protocol):
-    """The regression step."""
-
-    def __call__(self, Z: Array) -> tuple[HashFunction, Array]:
-        """Return a mapping nearer to Z (n, m) than the last one, and its outputs F(X)."""
+# The regression step: Z (n, m) -> a mapping nearer to it than the last one, and its outputs F(X)
+Regression = Callable[[Array], tuple[HashFunction, Array]]
 
 
 @dataclass(frozen=True)
@@ -124,3 +122,16 @@ def z_step(energy: Energy, Z: Array, F: Array, mu: float, n_steps: int) -> tuple
 def lowest(steps: Iterable[tuple[MapStep, MapState]]) -> tuple[MapStep, MapState]:
     """Return the step with the lowest E(F(X)), the direct regression included."""
     return min(steps, key=lambda pair: pair[0].loss)
+
+
+def principal(X: Array, n_components: int, rng: np.random.Generator) -> Array:
+    """Return the first principal coordinates (n, n_components), small; with a little noise.
+
+    Equal points would stay together for ever, and further dimensions be empty.
+    """
+    centred = X - X.mean(axis=0)
+    axes = np.linalg.eigh(centred.T @ centred)[1][:, ::-1][:, :n_components]
+    Z = START * START * rng.standard_normal((len(X), n_components))
+    places = centred @ axes
+    Z[:, : axes.shape[1]] += START / (places[:, 0].std() or 1.0) * places
+    return Z

@@ -19,7 +19,7 @@ from auxhash.compute.arrays import AnyArray, Array
 from auxhash.compute.kernels import kernel
 
 ROWS_PER_TASK = 64  # points per task of a thread
-SPACING = 0.25  # of the nodes, in units of the kernels' width: gradients within a percent or two
+SPACING = 1 / 3  # of the nodes, in units of the kernels' width: gradients within a few percent
 MAX_NODES = 1024  # per axis; of a wider map, the spacing is doubled until it has fewer
 NODES_STEP = 32  # sizes of grids are multiples of it, so that few kernels are transformed
 MARGIN = 2  # nodes beyond the points that their splines reach
