@@ -185,10 +185,22 @@ def test_without_cupy_a_gpu_is_refused_and_auto_takes_the_processor(digits, monk
     assert NeighborHash(**QUICK, device="auto").fit(digits[0]).device_ == "cpu"
 
 
-@pytest.mark.parametrize("kind", ["linear", "network"])
-def test_killed_anywhere_it_ends_the_same(kind, digits, tmp_path, monkeypatch):
+TABLES = {"query_function": "network"}
+
+
+@pytest.mark.parametrize(
+    ("kind", "tables"),
+    [
+        ("linear", {}),
+        ("network", {}),
+        ("linear", {**TABLES, "quality": "fast"}),
+        ("network", {**TABLES, "quality": "best"}),  # codes and tables together
+    ],
+)
+def test_killed_anywhere_it_ends_the_same(kind, tables, digits, tmp_path, monkeypatch):
     X = digits[0][:200]
-    hasher = NeighborHash(**{**QUICK, "n_steps": 12}, hash_function=kind)
+    hasher = NeighborHash(**{**QUICK, "n_steps": 12}, hash_function=kind, **tables)
+    monkeypatch.setattr(ranking.Judge, "by_outputs", lambda *_: np.inf)  # tables are kept
     if kind == "network":
         own = hashfunctions.NetworkHash(16, decay=0.0, dropout=0.3, noise=0.1)
         hasher.set_params(hash_function=own)
@@ -203,7 +215,7 @@ def test_killed_anywhere_it_ends_the_same(kind, digits, tmp_path, monkeypatch):
             yield step
             raise KilledError
 
-    for _ in range(11):
+    for _ in range(len(whole.history_) - 1):
         with monkeypatch.context() as patch:
             patch.setattr(ranking.RankTraining, "_steps", killed)
             with pytest.raises(KilledError):
@@ -211,6 +223,8 @@ def test_killed_anywhere_it_ends_the_same(kind, digits, tmp_path, monkeypatch):
     resumed = clone(hasher).fit(X, checkpoint=tmp_path)
     np.testing.assert_array_equal(resumed.decision_function(X), whole.decision_function(X))
     assert [s.rank for s in resumed.history_] == [s.rank for s in whole.history_]
+    if tables:
+        np.testing.assert_array_equal(resumed.tables(X), whole.tables(X))
     with pytest.raises(ValueError, match="n_bits was 12 and is 13"):
         clone(hasher).set_params(n_bits=13).fit(X, checkpoint=tmp_path)
     again = clone(hasher).fit(X, checkpoint=tmp_path)  # finished: at once
