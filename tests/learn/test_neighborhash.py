@@ -371,7 +371,7 @@ def test_points_that_judge_are_not_learnt_from(digits):
     judged = run.judge.rows[: run.judge.rank.batch]
     assert len(judged) == 25
     assert not np.isin(judged, run.objective.points).any()
-    run._begin_tables(hashfunctions.SVMHash(hashfunctions.Scaled()))
+    run.begin_tables(hashfunctions.SVMHash(hashfunctions.Scaled()))
     assert len(run.objective.points) >= 475
     assert not np.isin(judged, run.objective.points).any()
     assert (run.objective.points < 500).sum() == 475

@@ -329,7 +329,7 @@ class RankTraining:
         yield from self._stage(0, settings.n_steps, done)
         if settings.query_function is not None:
             if self.asker is None:
-                self._begin_tables(settings.query_function)
+                self.begin_tables(settings.query_function)
             yield from self._stage(settings.n_steps, settings.table_steps, done)
 
     def _stage(self, first: int, n_steps: int, done: int) -> Iterator[RankStep]:
@@ -346,7 +346,7 @@ class RankTraining:
                 ranks = self._ranks(run)
             yield RankStep(first + stop, ranks[0], clock.seconds() - began, ranks[1])
 
-    def _begin_tables(self, query_function: SVMHash | NetworkHash) -> None:
+    def begin_tables(self, query_function: SVMHash | NetworkHash) -> None:
         """Start the query's side as the outputs of the hash function, with which it then moves."""
         settings, device = self.settings, self.settings.device
         b, h, F = settings.n_bits, self._learnt(), self.F
@@ -397,7 +397,7 @@ class RankTraining:
         state = saved.parameters, saved.mean, saved.square
         self.descent.restore(*state)
         if saved.asker and self.settings.query_function is not None:
-            self._begin_tables(self.settings.query_function)  # with the hash function as it was
+            self.begin_tables(self.settings.query_function)  # with the hash function as it was
             cast("TableRank", self.objective).restore(saved.asker)
             self.descent.restore(*state)
         self.rng.bit_generator.state = saved.rng.bit_generator.state
