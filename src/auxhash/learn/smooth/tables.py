@@ -294,7 +294,8 @@ class FixedCodes:
 
     def move(self, t: int, run: threads.Run) -> None:
         rows = next(self.batches)
-        self.rank.ask(self.codes[rows[self.rank.batch :]], rows, run, joint=False)
+        asked = self.rank.device.put(rows[self.rank.batch :])
+        self.rank.ask(self.codes[asked], rows, run, joint=False)
 
     def state(self) -> DescentState:
         return ([], [], []) if self.before is None else self.before.state()
