@@ -16,7 +16,7 @@ from auxhash.experiments.groups import TWO_STEP_OF, Record
 
 DIGITS = 9  # fewer would make ties of what is not the same
 
-# What is told of MAC's steps, by its name in the file.
+# Fields of MAC's steps, by their names in the file.
 STEPS = {
     "score": "score",
     "accepted": "accepted",
