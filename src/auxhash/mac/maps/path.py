@@ -87,7 +87,7 @@ class Path:
             distance = math.sqrt(apart / (np.square(Z - Z.mean(axis=0)).sum() or 1.0))
             penalized = free_loss + mu / n * apart
             seconds = clock.seconds() - began
-            loss = energy(F)[0]
+            loss = energy.value(F)
             step = MapStep(iteration, mu, loss, free_loss, penalized, distance, seconds)
             yield step, MapState(mapping, F, Z)
             if distance <= self.tol:
@@ -116,7 +116,7 @@ def z_step(energy: Energy, Z: Array, F: Array, mu: float, n_steps: int) -> tuple
     options = {"maxiter": n_steps, "maxcor": MEMORY, "gtol": 0.0, "ftol": LEAST_GAIN}
     result = minimize(value, Z.ravel(), jac=True, method="L-BFGS-B", options=options)
     Z = result.x.reshape(shape)
-    return Z, energy(Z)[0]
+    return Z, energy.value(Z)
 
 
 def lowest(steps: Iterable[tuple[MapStep, MapState]]) -> tuple[MapStep, MapState]:
