@@ -74,7 +74,7 @@ class Energy:
         return float((p * np.log(p)).sum())
 
 
-@kernel
+@kernel(error_model="numpy")
 def _attract(
     Z: Any, indptr: Any, indices: Any, p: Any, start: int, stop: int, heavy: bool, gradient: Any
 ) -> float:
@@ -89,7 +89,7 @@ def _attract(
                 difference[c] = Z[i, c] - Z[j, c]
                 squared += difference[c] * difference[c]
             if i < j:  # of both orders
-                total += 2 * p[at] * (np.log1p(squared) if heavy else squared)
+                total += 2 * p[at] * (np.log(1 + squared) if heavy else squared)
             slope = 4 * p[at] / (1 + squared) if heavy else 4 * p[at]
             for c in range(Z.shape[1]):
                 gradient[i, c] += slope * difference[c]
