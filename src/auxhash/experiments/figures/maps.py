@@ -93,7 +93,8 @@ class MapRun:
                 repeated = MapState(*regress(Z), Z)
             every = {"direct": direct, "repeated": repeated, "joint": joint}
             facts = {
-                "E": {"free": energy(Z)[0]} | {w: energy(own.F)[0] for w, own in every.items()},
+                "E": {"free": energy.value(Z)}
+                | {w: energy.value(own.F) for w, own in every.items()},
                 "same class": {"free": _agreement(Z, y)}
                 | {
                     way: _agreement(own.F, y, _landed(own, Q), query_y)
