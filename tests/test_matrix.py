@@ -102,9 +102,11 @@ def test_sources_are_the_package_and_the_bounds(monkeypatch, tmp_path):
     bounds, module = tmp_path / "pyproject.toml", tmp_path / "src/auxhash/module.py"
     seen = set()
     for path in (bounds, module, tmp_path / "src/auxhash/kernel.cu", bounds, module):
-        path.write_text(f"{len(seen)}")
+        path.write_text(f"project.name = '{len(seen)}'")
         seen.add(matrix.sources())
     assert len(seen) == 5
+    with bounds.open("a") as file:
+        file.write("\ntool.ruff.line-length = 100")
     (tmp_path / "src/auxhash/__pycache__/module.pyc").write_text("compiled")
     assert matrix.sources() in seen
 

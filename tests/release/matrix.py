@@ -16,6 +16,7 @@ import subprocess
 import sys
 import tempfile
 import time
+import tomllib
 from collections.abc import Hashable, Iterable
 from pathlib import Path
 
@@ -36,7 +37,8 @@ MACHINE = f"{platform.system()} {platform.machine()}"
 def sources() -> str:
     """Return a digest of what a cell tests: the package, and the bounds of its dependencies."""
     package = [path for path in (ROOT / "src").rglob("*.*") if path.parent.name != "__pycache__"]
-    digest = hashlib.sha256((ROOT / "pyproject.toml").read_bytes())
+    bounds = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
+    digest = hashlib.sha256(json.dumps(bounds).encode())
     for path in sorted(package):
         digest.update(str(path.relative_to(ROOT)).encode() + path.read_bytes())
     return digest.hexdigest()[:12]
