@@ -23,7 +23,7 @@ from typing import Any
 
 from auxhash.experiments import claims, numbers
 from auxhash.experiments.figures import FIGURES, sketch
-from auxhash.experiments.figures.figure import Figure, GroupFigure, missing
+from auxhash.experiments.figures.figure import Figure, GroupFigure, fewer_seeds, missing
 from auxhash.experiments.groups import PAPERS, TWO_STEP_OF, Group, PlannedRun, Record
 from auxhash.experiments.scales import ORDERS, PAPER, STAND_IN, Scale
 from auxhash.mac.loop import HStep
@@ -47,7 +47,8 @@ APART = ("infinite-mnist",)  # data sets whose panels have files of their own
 STAND_IN_DATA = replace(PAPER.descriptors, name=STAND_IN)
 SCALE = replace(PAPER, descriptors=STAND_IN_DATA, seeds_quad=PAPER.seeds)
 EMPTY: dict[str, Any] = {"results": []}
-MISSING = "runs are missing"  # what a note says that does not hold with later runs
+# What notes say that does not hold with later runs.
+OUTDATED = ("runs are missing", f"in place of {PAPER.seeds}.")
 BEFORE = " --h-step monotone --iterate lowest"  # what the runs of files that do not say it had
 NOT_RUN = "**not run**"
 
@@ -323,12 +324,18 @@ def together(
     if not (later or borrowed):
         return first
     later = later or {"notes": [], "command": ""}
-    notes = [n for n in dict.fromkeys([*first["notes"], *later["notes"]]) if MISSING not in n]
+    told = dict.fromkeys([*first["notes"], *later["notes"]])
+    seeds = fewer_seeds(1 + max(record.seed for record in every.values()), SCALE)
+    notes = [*filter(None, [seeds]), *(note for note in told if not _outdated(note))]
     if borrowed:
         notes.append(f"{borrowed} records are of the same runs in other figures or `{QUEUE}`.")
     notes += filter(None, [_missing(groups, list(every.values()))])
     command = "\n$ ".join(filter(None, [first["command"], later["command"]]))
     return first | {"notes": notes, "command": command}
+
+
+def _outdated(note: str) -> bool:
+    return any(words in note for words in OUTDATED)
 
 
 def _of_other_figures(groups: Sequence[Group], kind: Kind) -> list[Record]:
