@@ -36,17 +36,20 @@ def of_python() -> tuple[list[str], NDArray[np.float32]]:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--installed", action="store_true", help="Python packages of this machine")
-    parser.add_argument("--query", default="numpy:", help="how the name of a package begins")
+    parser.add_argument("--query", help="how the name of a package begins: numpy:, or python3-")
     parser.add_argument("--steps", type=int, help="gradient steps; fewer are quicker, and worse")
     options = parser.parse_args()
     names, X = of_python() if options.installed else of_debian()
+    query = options.query or ("numpy:" if options.installed else "python3-")
+    asked = next((row for row, name in enumerate(names) if name.startswith(query)), None)
+    if asked is None:
+        parser.error(f"--query: none of {len(names):,} names begins with {query!r}")
 
     hasher = NeighborHash(64, hash_function="linear", n_steps=options.steps, random_state=0)
     codes = hasher.fit(X).encode(X)
     index = NamedIndex(HammingIndex(64)).add(codes, names)
     print(f"{len(X)} descriptions: {X.nbytes:,} bytes of vectors, {codes.nbytes:,} of codes")
 
-    asked = next(row for row, name in enumerate(names) if name.startswith(options.query))
     candidates = index.index.search(codes[[asked]], k=50)[1]
     nearest = rerank.by_vectors(candidates, X[[asked]], X, k=4, metric="cosine")[1]
     print(*index.called(nearest[0].tolist()), sep="\n    ")

@@ -16,14 +16,18 @@ RUNS = re.findall(r"^\$ python examples/(\w+\.py) ?(.*)\n((?:.+\n)+?)```$", PAGE
 
 
 def run(name, arguments, folder):
+    done = finished(name, arguments, folder)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def finished(name, arguments, folder):
     paths = [str(Path(sys.executable).parent), os.environ["PATH"]]
     environment = {**os.environ, "PATH": os.pathsep.join(paths), "OMP_NUM_THREADS": "1"}
     command = [sys.executable, ROOT / "examples" / name, *arguments.split()]
-    done = subprocess.run(
+    return subprocess.run(
         command, cwd=folder, env=environment, capture_output=True, text=True, timeout=120
     )
-    assert done.returncode == 0, done.stderr
-    return done.stdout
 
 
 @pytest.mark.parametrize(("name", "arguments", "printed"), RUNS, ids=[name for name, *_ in RUNS])
@@ -33,6 +37,20 @@ def test_an_example(tmp_path, name, arguments, printed):
     if name == "the_paper.py":  # its claim
         found = re.search(r"two-step: L\(h\) (\d+),.*\nMAC: L\(h\) (\d+),", output)
         assert int(found[2]) < int(found[1])
+
+
+def test_packages_of_debian_are_found_whatever_the_archive_holds(tmp_path):
+    pages.need(pages.DEBIAN)
+    first, query, *nearest = run("package_descriptions.py", "--steps 1", tmp_path).splitlines()
+    assert first.startswith("4,500 descriptions: ") or first.startswith("4500 descriptions: ")
+    assert query.startswith("python3-")
+    assert len(nearest) == 3
+
+
+def test_a_package_that_is_not_there_is_named(tmp_path):
+    done = finished("package_descriptions.py", "--installed --query nothing-so-called", tmp_path)
+    assert done.returncode == 2
+    assert done.stderr.splitlines()[-1].endswith("names begins with 'nothing-so-called'")
 
 
 def test_every_example_is_shown():

@@ -1,9 +1,12 @@
 """The code of every page of the documentation runs, and prints what stands there."""
 
+import hashlib
 from pathlib import Path
 
 import pytest
 
+from auxhash.experiments.datasets import debian
+from auxhash.experiments.datasets.fetch import cache
 from tests import pages
 from tests.conftest import refine_briefly
 
@@ -20,12 +23,12 @@ def with_examples():
 def test_examples_run_and_print_what_stands_there(page, tmp_path, monkeypatch):
     if page.stem == "torch":
         pytest.importorskip("torch", reason="PyTorch is not installed; make test-torch installs it")
-    pages.need(EMBEDDED.get(page.stem))
+    compared = pages.need(EMBEDDED[page.stem]) if page.stem in EMBEDDED else True
     monkeypatch.chdir(tmp_path)
     text = page.read_text("utf-8")
     if not pages.prints(text):  # what is printed is printed in full training, too
         refine_briefly(monkeypatch)
-    pages.run(text, page.stem)
+    pages.run(text, page.stem, compared)
 
 
 PAGE = """
@@ -65,3 +68,23 @@ def test_output_is_compared(tmp_path, monkeypatch):
     pages.check("", "a 2\n", slowly + "a 2\n")
     with pytest.raises(AssertionError, match="but prints"):
         pages.check("", "a 2\n", "slowly\na 2\n")
+
+
+def test_output_is_compared_where_it_shows_the_texts_that_are_here(tmp_path, monkeypatch):
+    monkeypatch.setenv(cache.VARIABLE, str(tmp_path))
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(pytest.skip.Exception, match="is not in the cache"):
+        pages.need(pages.DEBIAN)
+    (tmp_path / "debian").mkdir()
+    (tmp_path / pages.DEBIAN.name).mkdir()
+    line = b"a\tB\tThe letter.\n"
+    other = hashlib.sha256(line).hexdigest()
+    (tmp_path / "debian" / debian.TEXTS).write_bytes(other.encode() + b"\n" + line)
+    for kind in ("passages", "questions"):
+        with pytest.raises(pytest.skip.Exception, match="is not in the cache"):
+            pages.need(pages.DEBIAN)
+        (tmp_path / pages.DEBIAN.name / f"{kind}-v1-{other[:12]}.npy").touch()
+    compared = pages.need(pages.DEBIAN)
+    assert not compared
+    assert pages.need(pages.DEBIAN._replace(shown=other))
+    pages.run(PAGE.replace("a 2", "a 3"), "page", compared)

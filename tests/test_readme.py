@@ -15,8 +15,7 @@ def test_the_example_prints_what_stands_below_it(tmp_path, monkeypatch):
     assert kind == "python"
     assert len([line for line in code.splitlines() if line]) <= 10
     assert printed
-    pages.need(pages.DEBIAN)
-    pages.run(README, "README")
+    pages.run(README, "README", compared=pages.need(pages.DEBIAN))
 
 
 def test_it_is_read_in_a_minute():

@@ -5,8 +5,10 @@ import re
 import sys
 
 import numpy as np
+import pyarrow
 import pytest
 from click.testing import CliRunner
+from pyarrow import parquet
 from sklearn.datasets import load_digits
 
 import auxhash
@@ -415,11 +417,28 @@ def test_what_to_expect_with_labels(here, run, method):
     assert sampled.count("a sample of 570 of 600 points") == 2
 
 
-def test_recall_of_another_method(here, run):
-    np.save("many.npy", load_digits().data[:600])
-    told = run("fit", "many.npy", "-o", "m.safetensors", "--bits", "8", "--method", "ITQ", "--json")
+@pytest.mark.parametrize("name", ["many.npy", "many.parquet"])
+def test_recall_of_another_method(here, run, name):
+    """It is kept in the model file, so that recall of new points is measured beside it."""
+    X = load_digits().data
+    if name == "many.npy":
+        np.save(name, X[:600])
+    else:
+        columns = {"id": [f"scan {i}" for i in range(600)], "vector": list(X[:600])}
+        parquet.write_table(pyarrow.table(columns), name)
+    told = run("fit", name, "-o", "m.safetensors", "--bits", "8", "--method", "ITQ", "--json")
     last = told["expected_recall"][-1]
     assert (last["n_queries"], last["n_base"]) == (30, 570)
+    hasher = auxhash.load("m.safetensors")
+    assert [vars(each) for each in hasher.expected_recall_] == told["expected_recall"]
+    assert run("inspect", "m.safetensors", "--json")["expected_recall"] == told["expected_recall"]
+    assert list(auxhash.Model.load("m.safetensors").learnt.expected) == hasher.expected_recall_
+    np.save("new.npy", X[600:1200])
+    new = run("inspect", "new.npy", "--model", "m.safetensors", "--json")
+    assert (new["by"], new["lower"]) == ("hamming", False)
+    hasher.fit(X)  # of other points nothing was measured
+    assert not hasher.expected_recall_
+    assert not hasher.model_.learnt.expected
 
 
 def test_few_points_are_all_learnt_from(here, run):

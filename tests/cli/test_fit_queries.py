@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import auxhash
-from auxhash import HammingIndex, NamedIndex, stores
+from auxhash import ApproximateIndex, HammingIndex, NamedIndex, stores
 
 N, BITS = 90, 16
 
@@ -22,7 +22,11 @@ def asked(tmp_path, monkeypatch):
     named = NamedIndex(HammingIndex(BITS)).add(codes, [f"d{i}" for i in range(N)])
     named.fingerprint = "0123456789abcdef"
     named.save("named.index")
-    HammingIndex(BITS).add(codes, 10 * np.arange(N)).save("tens.index")
+    tens = HammingIndex(BITS).add(codes, 10 * np.arange(N))
+    tens.save("tens.index")
+    ApproximateIndex.from_exact(tens, n_lists=4).save("lists.index")
+    several = NamedIndex(ApproximateIndex(BITS, n_lists=4)).add(codes, [f"d{i}" for i in range(N)])
+    several.save("named-lists.index")
     with stores.open("sqlite:///asked.db", BITS) as store:
         store.upsert(10 * np.arange(N), codes, fingerprint="0123456789abcdef")
     pairs = [f"{i},d{i}" for i in range(N)]
@@ -46,6 +50,8 @@ FEW = ("--steps", "2", "--hash-function", "linear", "--metric", "euclidean")
     [
         ("queries.npy", "pairs.csv", "--index", "named.index"),
         ("queries.npy", "tens.npy", "--index", "tens.index"),
+        ("queries.npy", "tens.npy", "--index", "lists.index"),
+        ("queries.npy", "pairs.csv", "--index", "named-lists.index"),
         ("queries.npy", "tens.npy", "--store", "sqlite:///asked.db"),
         ("table.csv", "by-id.csv", "--index", "named.index"),
         ("queries.npy", "--codes", "codes.npy"),
@@ -80,6 +86,23 @@ def test_the_model_searches_the_codes_it_was_learnt_for_and_no_others(asked, run
     (asked / "names.txt").write_text("\n".join(f"new-{i}" for i in range(N)))
     run("encode", "a.st", "queries.npy", "-o", "new.safetensors")
     run("add", "named.index", "new.safetensors", "--ids", "names.txt")  # comparable: of one model
+
+
+def test_codes_of_another_length_are_refused(asked, run):
+    """By --bits, by the model that training is to start with, and where they are asked."""
+    files = "queries.npy", "--codes", "codes.npy", "-o", "a.safetensors"
+    refused = run("fit-queries", *files, "--bits", "24", code=1)
+    assert "codes.npy of 24 bits must be" in refused.output
+    assert "got uint8 of shape (90, 2)" in refused.output
+    auxhash.baselines.LSH(8).fit(np.load("queries.npy")).save("short.safetensors")
+    refused = run("fit-queries", *files, "--init", "short.safetensors", code=1)
+    assert "9 features to 8 bits, and Q has 9 for n_bits=16" in refused.output
+    assert not (asked / "a.safetensors").exists()
+    run("fit-queries", *files, *FEW)
+    HammingIndex(24).add(np.zeros((9, 3), np.uint8)).save("longer.index")
+    asking = "queries.npy", "--model", "a.safetensors", "--by", "tables"
+    refused = run("search", "longer.index", *asking, code=1)
+    assert "codes of 24 bits, and a.safetensors makes codes of 16" in refused.output
 
 
 def test_a_finished_checkpoint_gives_the_same_model(asked, run):

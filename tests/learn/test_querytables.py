@@ -10,7 +10,14 @@ from onnxruntime import InferenceSession
 from scipy.sparse import csr_array
 
 import auxhash
-from auxhash import HammingIndex, NamedIndex, NeighborHash, QueryTables, stores
+from auxhash import (
+    ApproximateIndex,
+    HammingIndex,
+    NamedIndex,
+    NeighborHash,
+    QueryTables,
+    stores,
+)
 from auxhash.compute.device import CPU
 from auxhash.learn import querytables
 from auxhash.learn.relevance import Relevance, checked_relevance
@@ -91,6 +98,19 @@ def test_several_rows_can_be_relevant(documents):
     assert len(asker.history_) > 1
 
 
+def test_a_row_that_is_listed_twice_counts_as_one_of_weight_2():
+    listed, weighted = (
+        checked_relevance(rows, 2, 3)
+        for rows in ([[0, 0, 1], [2]], csr_array([[2, 1, 0], [0, 0, 1]]))
+    )
+    hits = np.array([[0], [1]])
+    assert listed.recall(np.arange(2), hits, (1,)) == [1 / 3]
+    assert weighted.recall(np.arange(2), hits, (1,)) == [1 / 3]
+    values = np.array([[3.0], [9], [1]])
+    np.testing.assert_array_equal(listed.means(values)[1], [[5], [1]])
+    np.testing.assert_array_equal(weighted.means(values)[1], [[5], [1]])
+
+
 def test_known_rows_are_never_negatives():
     relevance = Relevance(np.array([0, 2, 3]), np.array([4, 1, 0]))
     entries = Relevant(relevance.starts, relevance.rows, 6).among(
@@ -124,6 +144,12 @@ def test_wrong_arguments_are_refused_before_any_work(documents):
     rows = np.arange(N)
     with pytest.raises(ValueError, match="codes"):
         QueryTables(32).fit(other, rows, index)
+    with pytest.raises(
+        ValueError, match=r"codes of 24 bits must be .* got int64 of shape \(1200, 3\)"
+    ):
+        QueryTables(BITS).fit(other, rows, index.packed.tolist())
+    with pytest.raises(ValueError, match="codes must be of n_bits=32"):
+        QueryTables(32).fit(other, rows, ApproximateIndex.from_exact(index))
     with pytest.raises(ValueError, match="codes must hold at least one code"):
         QueryTables(BITS).fit(other, rows, NamedIndex(HammingIndex(BITS)))
     with pytest.raises(ValueError, match="hash_function must be one of network, linear"):
@@ -214,6 +240,19 @@ def test_codes_of_a_store_are_in_the_order_of_its_ids(documents, tmp_path):
             for codes in (store, index)
         )
     assert asker.made_for_ == hasher.fingerprint_
+    np.testing.assert_array_equal(asker.tables(other), same.tables(other))
+
+
+def test_codes_of_an_approximate_index_are_in_the_order_of_its_ids(documents):
+    _, other, _, index = documents
+    ids = np.random.default_rng(0).permutation(N)
+    approximate = ApproximateIndex(BITS, n_lists=8, fingerprint=index.fingerprint)
+    approximate.add(index.packed[ids], ids)
+    asker, same = (
+        QueryTables(BITS, "linear", n_steps=2, random_state=0).fit(other, np.arange(N), codes)
+        for codes in (approximate, index)
+    )
+    assert asker.made_for_ == index.fingerprint
     np.testing.assert_array_equal(asker.tables(other), same.tables(other))
 
 

@@ -59,10 +59,10 @@ def test_the_example_of_the_readme(installed):
 
 
 def test_the_example_of_the_readme_on_its_data(installed):
-    pages.need(pages.DEBIAN)
+    compared = pages.need(pages.DEBIAN)
     [(_, code, printed)] = pages.examples(README)
     said, _ = installed.run(installed.python, "-c", code, AUXHASH_DATA=str(cache.folder()))
-    pages.check(code, printed, said)
+    pages.check(code, printed if compared else "", said)
 
 
 def test_the_first_page_of_the_documentation(installed):

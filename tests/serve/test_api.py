@@ -370,6 +370,20 @@ def test_drift_of_points_that_came_in(url, hasher):
         assert f'auxhash_recall{{of="expected"}} {promise.hamming}' in metrics
 
 
+def test_drift_of_a_model_with_tables_is_by_tables(url, asker):
+    X = np.random.default_rng(0).normal(size=(400, FEATURES))
+    functions = asker.encode, asker.decision_function, X, None, "euclidean"
+    expected = expected_recall(*functions, tables=asker.tables)
+    model = asker.model_
+    promising = replace(model, learnt=replace(model.learnt, expected=tuple(expected)))
+    with asking(url, promising) as client:
+        fill(client, np.arange(400), X)
+        drift = right(client.get("/info"))["drift"]
+    assert (drift["by"], drift["searched"]) == ("tables", expected[-1].n_base)
+    assert drift["expected"] == drift["now"] == expected[-1].tables
+    assert drift["now"] != expected[-1].hamming
+
+
 def test_the_sample_is_of_the_last_points(monkeypatch):
     monkeypatch.setattr(incoming, "SAMPLED_VECTORS", 100)
     monkeypatch.setattr(incoming, "RECENT_POINTS", 1_000)

@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 from click.testing import CliRunner
 
-from auxhash import stores
+import auxhash
+from auxhash import QueryTables, stores
 from auxhash.cli import main
 from auxhash.compute.extras import install
 from auxhash.experiments.datasets import digits
@@ -55,6 +56,24 @@ def test_a_model_and_a_store(opened, model, url):
     assert (opened["limits"].k, opened["limits"].rate, opened["limits"].batch) == (50, 7, 1000)
     with stores.open(url) as store:
         assert store.n_bits == BITS
+
+
+def test_a_model_of_queries(opened, model, url, tmp_path):
+    """It takes vectors of other features than the model, and no codes of another one."""
+    codes = np.zeros((30, -(-BITS // 8)), np.uint8)
+    Q = np.random.default_rng(0).normal(size=(30, 9))
+    asker = QueryTables(BITS, "linear", n_steps=1, random_state=0)
+    asked = tmp_path / "asker.safetensors"
+    asker.fit(Q, np.arange(30), codes, made_for=auxhash.Model.load(model).fingerprint).save(asked)
+    result = run("--model", model, "--store", url, "--query-model", asked)
+    assert result.exit_code == 0, result.output
+    info = opened["info"]
+    assert (info["n_features"], info["n_query_features"]) == (6, 9)
+    assert info["by"] == ["hamming", "outputs", "tables"]
+    assert "give both" in refused("--store", url, "--query-model", asked, code=2)
+    asker.fit(Q, np.arange(30), codes, made_for="0" * 16).save(asked)
+    told = refused("--model", model, "--store", url, "--query-model", asked)
+    assert f"was learnt for codes of model {'0' * 16}, and the model is" in told
 
 
 def test_a_new_store_of_codes(opened, url):

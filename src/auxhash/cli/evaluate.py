@@ -26,7 +26,6 @@ if TYPE_CHECKING:
     from auxhash.codes import Packed
     from auxhash.compute.arrays import AnyArray
     from auxhash.compute.neighbors import Metric
-    from auxhash.experiments.coders import Ranking
     from auxhash.experiments.compareneighbors import Search
     from auxhash.files.rows import Rows
     from auxhash.model.model import Model
@@ -80,8 +79,8 @@ def evaluate(
     Where QUERIES and BASE are the same points, every one finds itself, and the command says so.
 
     Without labels (codes with their --vectors, or points that have none), the share of the nearest
-    points in feature space is measured that codes find. If BASE is left out, QUERIES are
-    searched, for some of them that are held out.
+    points in feature space is measured that codes find, and what they cost, as `auxhash compare`
+    does. If BASE is left out, QUERIES are searched, for some of them that are held out.
 
     \b
     Examples:
@@ -100,8 +99,8 @@ def evaluate(
     if model is None and vectors is not None and labels is None:
         files = (queries, vectors), (base, base_vectors)
         metric = metric or "cosine"
-        measured = _of_codes(*files, metric, bits, any_model, header, id_column, jobs)
-        _show_recall(*measured, k, as_json)
+        _check_no_ranks(k)
+        _show_recall(*_of_codes(*files, metric, bits, any_model, header, id_column, jobs), as_json)
         return
     if model is None:
         read = _codes_and_labels(*sides, bits, any_model, label, header)
@@ -110,7 +109,8 @@ def evaluate(
         hasher, points = _model_and_points(model, *sources, jobs)
         no_labels = labels is None and base_labels is None and label == DEFAULT_LABEL
         if no_labels and _are_unlabelled(hasher, points):
-            _show_recall(*_of_points(hasher.model, points, metric, jobs), k, as_json)
+            _check_no_ranks(k)
+            _show_recall(*_of_points(hasher.model, points, metric, jobs), as_json)
             return
         known = labels, base_labels
         read = _encoded_and_labels(hasher, points, known, label, header)
@@ -264,11 +264,13 @@ def _encoded_and_labels(
 
 def _of_points(
     model: "Model", points: "Sequence[Rows | None]", metric: "Metric | None", jobs: int | None
-) -> "tuple[Search, list[Ranking], int]":
-    """The neighbours of points, and how the codes of a model rank them."""
+) -> "tuple[Search, list[dict[str, Any]], int]":
+    """The neighbours of points, and how the codes of a model find them."""
+    from auxhash.codes import n_bytes
     from auxhash.compute import context
     from auxhash.experiments.coders import rankings_of
-    from auxhash.experiments.compareneighbors import prepared
+    from auxhash.experiments.compareneighbors import learnt_rows, prepared, timed_codes
+    from auxhash.experiments.runs import model_bytes
     from auxhash.learn.hasher import fingerprint
 
     first, second = points
@@ -281,8 +283,12 @@ def _of_points(
         tell(f"{first.name}: the model was learnt from these points, and recall of others is lower")
     with context.using(n_jobs=jobs):
         search = prepared(X, None if second is None else Q, metric or own, name=name)
-    codes = model.encode(X[search.base_rows])
-    return search, rankings_of(model, Q[search.query_rows], codes), model.n_bits
+    base = X[search.base_rows]
+    model.encode(base[:1])  # compiles
+    codes, seconds = timed_codes(model.encode, base)
+    facts = {"encode 1M s": seconds, "model bytes": model_bytes(model)}
+    rankings = rankings_of(model, Q[search.query_rows], codes)
+    return search, learnt_rows(rankings, n_bytes(model.n_bits), search, **facts), model.n_bits
 
 
 def _of_codes(
@@ -294,12 +300,13 @@ def _of_codes(
     header: bool | None,
     id_column: str,
     jobs: int | None,
-) -> "tuple[Search, list[Ranking], int]":
-    """The neighbours of vectors, and how their codes rank them."""
+) -> "tuple[Search, list[dict[str, Any]], int]":
+    """The neighbours of vectors, and how their codes find them."""
     from auxhash.cli import inputs
+    from auxhash.codes import n_bytes
     from auxhash.compute import context
     from auxhash.experiments.coders import by_hamming
-    from auxhash.experiments.compareneighbors import prepared
+    from auxhash.experiments.compareneighbors import learnt_rows, prepared
 
     def read(codes: str, vectors: str) -> "tuple[Packed, AnyArray, int, str | None]":
         packed, n_bits, mark = inputs.codes(codes, bits)
@@ -321,26 +328,42 @@ def _of_codes(
         name = (asked if searched[1] is None else searched)[1]
         search = prepared(X, None if alone else Q, metric, name=str(name))
     ranked = by_hamming(codes[search.query_rows], base_codes[search.base_rows], n_bits)
-    return search, [ranked], n_bits
+    return search, learnt_rows([ranked], n_bytes(n_bits), search), n_bits
 
 
-def _show_recall(
-    search: "Search", rankings: "Sequence[Ranking]", n_bits: int, k: tuple[int, ...], as_json: bool
-) -> None:
-    from auxhash.experiments.compareneighbors import LEGEND, MEASURES
-    from auxhash.experiments.comparison import share
-    from auxhash.search.metrics.recall import figures
-
+def _check_no_ranks(k: tuple[int, ...]) -> None:
     if k:
         raise ValueError("-k is for labels: neighbours are looked for among the first 10 to 1,000")
-    rows: list[dict[str, Any]] = [
-        {"by": ranking.distance, **figures(ranking.ranks(search.neighbors), len(search.base_rows))}
-        for ranking in rankings
-    ]
-    shown = [
-        {"by": row["by"], **{name: share(row[name]) for name in (*MEASURES, "error")}}
-        for row in rows
-    ]
+
+
+def _show_recall(search: "Search", rows: list[dict[str, Any]], n_bits: int, as_json: bool) -> None:
+    """Show the figures of `auxhash compare` for codes that are there, without what is not known."""
+    from auxhash.experiments.compareneighbors import (
+        FIGURES,
+        LEGEND,
+        NeighborComparison,
+        figure_texts,
+        units,
+    )
+    from auxhash.experiments.comparison import NONE, FittingTable
+
+    head = ["bytes", "by", *FIGURES]
+    texts = [[f"{row['bytes']:,}", row["distance"], *figure_texts(row)] for row in rows]
+    known = [at for at in range(len(head)) if any(text[at] != NONE for text in texts)]
+    columns, *lines = ([text[at] for at in known] for text in [head, *texts])
+    spare = [name for name in NeighborComparison.spare if name in columns]
     protocol = {"data": search.data.protocol, "metric": search.metric, "bits": n_bits}
+    protocol |= units(search)
     line = f"{search.data.protocol}; {count(n_bits, 'bit')}, {search.metric} neighbours"
-    show({"protocol": protocol, "rows": rows}, as_json, line, table(shown), LEGEND)
+    about = "\n".join(f"{name}: {text}" for name, text in units(search).items())
+    plain = [{"by": row["distance"], **row} for row in rows]
+    for row in plain:
+        del row["method"], row["distance"]
+    show(
+        {"protocol": protocol, "rows": plain},
+        as_json,
+        line,
+        FittingTable(columns, lines, spare),
+        LEGEND,
+        about,
+    )

@@ -288,7 +288,7 @@ def fit(
             expected = _expected(hasher, every, held_out, seed)
         elif len(held_out):
             precision = _precision(hasher, every[held_out], asked)
-        if isinstance(hasher, NeighborHash):
+        if expected:
             hasher.expected_recall_ = expected
         if points.feature is not None:
             hasher.image_feature_ = points.feature

@@ -170,7 +170,7 @@ def _codes(
 
     from auxhash.cli import inputs
     from auxhash.learn.relevance import codes_of
-    from auxhash.search.index import NamedIndex, load
+    from auxhash.search.index import ApproximateIndex, NamedIndex, load
 
     places = {"--index": index, "--store": store, "--codes": codes}
     chosen = [place for place in places.values() if place is not None]
@@ -185,7 +185,8 @@ def _codes(
     if index is not None:
         loaded = load(index)
         packed = codes_of(loaded, loaded.n_bits)
-        numbers = loaded.index.ids if isinstance(loaded, NamedIndex) else loaded.ids
+        inner = loaded.index if isinstance(loaded, NamedIndex) else loaded
+        numbers = np.sort(inner.ids) if isinstance(inner, ApproximateIndex) else inner.ids
         ids = loaded.called(numbers) if isinstance(loaded, NamedIndex) else numbers.tolist()
         return source, packed, loaded.n_bits, ids, loaded.fingerprint
     from auxhash.stores import open as open_store

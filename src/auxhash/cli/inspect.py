@@ -207,7 +207,8 @@ def _recall_of(model: "Model", X: "AnyArray") -> tuple[dict[str, Any], str]:
     change = drift(model.learnt.expected, now)
     if change is None:
         return facts, f"recall of these points: {now[-1]}"
-    return facts | {"change": change.change, "lower": change.lower}, str(change)
+    facts |= {"by": change.by, "change": change.change, "lower": change.lower}
+    return facts, str(change)
 
 
 def _inspect_index(path: str, as_json: bool) -> None:

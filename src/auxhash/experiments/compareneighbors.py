@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from auxhash.codes import Packed
 from auxhash.compute import checks, clock, context, deadline
 from auxhash.compute.arrays import AnyArray, Numbers, Single
 from auxhash.compute.device import DeviceName
@@ -20,7 +21,7 @@ from auxhash.compute.version import __version__
 from auxhash.compute.words import count
 from auxhash.experiments import coders, runs
 from auxhash.experiments.cells import Cell, Cells, Configuration, Memory
-from auxhash.experiments.coders import Coder, HasherCoder, SignBits
+from auxhash.experiments.coders import Coder, HasherCoder, Ranking, SignBits
 from auxhash.experiments.comparison import (
     BEST,
     EXACT,
@@ -85,6 +86,7 @@ LEGEND = (
     "queries whose nearest is among the first k. By outputs: real outputs of the query against "
     "codes."
 )
+FIGURES = (*MEASURES, "±", "codes", "model", "learn s", "1M s", "ms")
 COLUMNS = f"{LEGEND} Own: the method's own distances. ★: the best of its size."
 
 
@@ -107,22 +109,17 @@ class NeighborComparison(ComparedRows):
 
     def texts(self) -> tuple[list[str], list[list[str]]]:
         """Columns and rows of text."""
-        columns = ["bytes", "", "method", "by", *MEASURES, "±"]
-        columns += ["codes", "model", "learn s", "1M s", "ms"]
         rows = [
             [
                 f"{row['bytes']:,}",
                 BEST if row["best"] else "",
                 row["method"],
                 row["distance"],
-                *(share(row[name]) for name in (*MEASURES, "error")),
-                size(row["code bytes"]),
-                size(row["model bytes"]),
-                *(duration(row[name]) for name in ("learn s", "encode 1M s", "ms per query")),
+                *figure_texts(row),
             ]
             for row in self.rows
         ]
-        return columns, rows
+        return ["bytes", "", "method", "by", *FIGURES], rows
 
     def plots(self) -> list[Plot]:
         """Shares of the nearest that are found over bytes, among the first 10 and 100."""
@@ -146,6 +143,16 @@ class NeighborComparison(ComparedRows):
         ]
         doubt = self.protocol.get("few points")
         return " ".join(f"{part}." for part in ("; ".join(best), doubt) if part)
+
+
+def figure_texts(row: dict[str, Any]) -> list[str]:
+    """Return the FIGURES of a row as text."""
+    return [
+        *(share(row[name]) for name in (*MEASURES, "error")),
+        size(row["code bytes"]),
+        size(row["model bytes"]),
+        *(duration(row[name]) for name in ("learn s", "encode 1M s", "ms per query")),
+    ]
 
 
 def curves(
@@ -240,7 +247,7 @@ def compare_neighbors(
         in_turn(_jobs(search, methods, sizes, seed, n_jobs, device), run, verbose)
     if not done:
         raise ValueError(f"no method could be measured: {_in_words(left_out)}")
-    rows = [row for job, cell in done for row in _rows(job, cell, search)]
+    rows = [row for job, cell in done for row in _rows(job.name, job.n_bytes, cell, search)]
     protocol = _protocol(search, rows, left_out, seed)
     first = {
         (job.name, distance, job.n_bytes): arrays[f"{distance} first"]
@@ -393,38 +400,53 @@ def _measured(coder: Coder, search: Search) -> Cell:
     data = search.data
     began = clock.seconds()
     coder.fit(data.train.X)
-    learnt = clock.seconds()
-    codes = coder.encode(data.base.X)
-    encoded = clock.seconds()
-    facts: dict[str, Any] = {
-        "learn s": learnt - began,
-        "encode 1M s": (encoded - learnt) * MILLION / len(data.base),
-        "ms per query": {},
-        "model bytes": coder.model_bytes(),
-    }
+    seconds = clock.seconds() - began
+    codes, encoding = timed_codes(coder.encode, data.base.X)
+    facts = {"learn s": seconds, "encode 1M s": encoding, "model bytes": coder.model_bytes()}
+    return _searched(facts, coder.rankings(data.query.X, codes), search)
+
+
+def timed_codes(encode: Callable[[AnyArray], Packed], X: AnyArray) -> tuple[Packed, float]:
+    """Return the codes of points, and the seconds that a million of them would take."""
+    began = clock.seconds()
+    codes = encode(X)
+    return codes, (clock.seconds() - began) * MILLION / len(X)
+
+
+def _searched(facts: dict[str, Any], rankings: Iterable[Ranking], search: Search) -> Cell:
+    """Add the time of a query by each distance to the facts; return them and all ranks."""
+    times: dict[str, float] = {}
     arrays: dict[str, AnyArray] = {}
-    for ranking in coder.rankings(data.query.X, codes):
-        n = min(TIMED, len(data.query))
+    for ranking in rankings:
+        n = min(TIMED, len(search.data.query))
         first = ranking.search(n, NEAREST)[:SHOWN]  # compiles
         began = clock.seconds()
         ranking.search(n, NEAREST)
-        facts["ms per query"][ranking.distance] = 1000 * (clock.seconds() - began) / n
+        times[ranking.distance] = 1000 * (clock.seconds() - began) / n
         ranks = ranking.ranks(search.neighbors)
         name = ranking.distance
         arrays |= {f"{name} above": ranks.above, f"{name} tied": ranks.tied, f"{name} first": first}
-    return facts, arrays
+    return {**facts, "ms per query": times}, arrays
 
 
-def _rows(job: CoderJob, cell: Cell, search: Search) -> Iterator[dict[str, Any]]:
+def learnt_rows(
+    rankings: Iterable[Ranking], n_bytes: int, search: Search, **facts: float
+) -> list[dict[str, Any]]:
+    """Rows of codes that are there, one per ranking, NaN for what is not among the `facts`."""
+    unknown = dict.fromkeys(("learn s", "encode 1M s", "model bytes"), math.nan)
+    return list(_rows("", n_bytes, _searched({**unknown, **facts}, rankings, search), search))
+
+
+def _rows(method: str, n_bytes: int, cell: Cell, search: Search) -> Iterator[dict[str, Any]]:
     facts, arrays = cell
     for distance, ms in facts["ms per query"].items():
         ranks = NeighborRanks(arrays[f"{distance} above"], arrays[f"{distance} tied"])
         yield {
-            "method": job.name,
+            "method": method,
             "distance": distance,
-            "bytes": job.n_bytes,
+            "bytes": n_bytes,
             **figures(ranks, len(search.data.base)),
-            "code bytes": job.n_bytes * search.n_points,
+            "code bytes": n_bytes * search.n_points,
             "model bytes": facts["model bytes"],
             "learn s": facts["learn s"],
             "encode 1M s": facts["encode 1M s"],
@@ -486,16 +508,21 @@ def _protocol(
         )
     if len(data.train) < len(data.base):
         protocol["learnt from a part"] = "codes that are learnt from more points are better"
-    protocol |= {
-        "bytes": f"per point; codes: of {search.n_points:,} points; model: what encodes and "
-        "searches them, such as weights or centroids, once",
-        "times": "seconds to learn, and to encode a million points; ms: milliseconds to search "
-        f"{len(data.base):,} codes for one query, of {TIMED} at once; compiling is not counted",
-        "seed": seed,
-    }
+    protocol |= {**units(search), "seed": seed}
     if left_out:
         protocol["left out"] = _in_words(left_out)
     return protocol
+
+
+def units(search: Search) -> dict[str, str]:
+    """Explanation of bytes and times."""
+    return {
+        "bytes": f"per point; codes: of {search.n_points:,} points; model: what encodes and "
+        "searches them, such as weights or centroids, once",
+        "times": "seconds to learn, and to encode a million points; ms: milliseconds to search "
+        f"{len(search.data.base):,} codes for one query, of {TIMED} at once; compiling is not "
+        "counted",
+    }
 
 
 def _in_words(left_out: Sequence[tuple[str, CoderJob]]) -> str:

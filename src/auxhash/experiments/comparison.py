@@ -145,7 +145,9 @@ def size(n_bytes: float) -> str:
 
 
 def duration(value: float) -> str:
-    """Seconds or milliseconds, in two digits or more."""
+    """Seconds or milliseconds, in two digits or more; a dash where there are none."""
+    if math.isnan(value):
+        return NONE
     return f"{value:.2f}" if value < 1 else f"{value:.1f}" if value < 10 else f"{value:,.0f}"
 
 

@@ -33,6 +33,7 @@ from auxhash.model import modelfile
 from auxhash.model.encoding import Arrays
 from auxhash.model.fitted import stored
 from auxhash.model.identity import in_words
+from auxhash.model.model import Model
 from auxhash.search import metrics
 from auxhash.search.metrics import Evaluation
 from auxhash.search.metrics.truth import Truth
@@ -233,9 +234,10 @@ def _file(hasher: Hasher) -> bytes | None:
         return None
 
 
-def model_bytes(hasher: Hasher) -> float:
-    """Size of a file of the hasher's model alone; NaN if it cannot be saved."""
+def model_bytes(hasher: Hasher | Model) -> float:
+    """Size of a file of the model alone; NaN if it cannot be saved."""
     try:
-        return len(modelfile.to_bytes(hasher.model_.stored()))
+        model = hasher if isinstance(hasher, Model) else hasher.model_
+        return len(modelfile.to_bytes(model.stored()))
     except (AttributeError, TypeError, ImportError):  # as above
         return float("nan")

@@ -24,6 +24,7 @@ from auxhash.mac.hashfunctions.step import FLOATS
 from auxhash.model import fitted
 from auxhash.model import points as checked
 from auxhash.model.model import LearntFrom, Model, about_codes
+from auxhash.search.expected import ExpectedRecall
 
 Fit = TypeVar("Fit", bound=Callable[..., Any])  # a method of a hasher
 
@@ -48,6 +49,8 @@ def learning(fit: Fit) -> Fit:
             np.errstate(under="ignore"),
         ):
             fitted_hasher = fit(hasher, *args, **kwargs)
+            if getattr(fitted_hasher, "expected_recall_", None):  # of what was learnt before
+                fitted_hasher.expected_recall_ = []
             fitted_hasher.model_  # noqa: B018  made here, so that encoding changes no attribute
             return fitted_hasher
 
@@ -68,7 +71,10 @@ class Hasher(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator): 
     labels_: AnyArray | None
     data_fingerprint_: str
     hash_function_: HashFunction
-    image_feature_: str  # how X was computed from pictures; set by the caller of fit, if at all
+    # Set by the caller of fit, if at all: how X was computed from pictures, and recall of points
+    # that were held out.
+    image_feature_: str
+    expected_recall_: list[ExpectedRecall]
 
     @cached_property
     def model_(self) -> Model:

@@ -93,9 +93,11 @@ class QueryTables(Hasher):
         Args:
             rows: (m,) a row number for each query, or a list of row numbers for each; or a sparse
                 matrix (m, n) of weights, as of clicks: of a query's rows, those of larger weight
-                count more. Every query counts the same.
+                count more, and one that is listed twice as one of weight 2. Every query counts the
+                same.
             codes: packed (n, ceil(n_bits / 8)); or an index, whose codes are meant in their order;
-                or a store, in the order of the ids, as `batches` gives them.
+                or a store, in the order of the ids, as `batches` gives them; so an approximate
+                index.
             made_for: fingerprint of the model of the codes; by default that of the index or store.
             checkpoint: a folder to keep the state of the training in, as in `MACHash.fit`: the same
                 call with the same data and parameters goes on where it stopped.

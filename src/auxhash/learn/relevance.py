@@ -8,6 +8,7 @@ import numpy as np
 from auxhash.codes import Packed, as_packed
 from auxhash.compute import checks
 from auxhash.compute.arrays import AnyArray, Array, Numbers
+from auxhash.search.index import ApproximateIndex, NamedIndex
 
 
 class Relevance(NamedTuple):
@@ -56,7 +57,8 @@ def checked_relevance(rows: Any, n_queries: int, n_codes: int) -> Relevance:
     """Check the rows that are relevant to each query, by their numbers from 0 to n_codes - 1.
 
     `rows` are a number or a list of numbers per query, or a sparse matrix (n_queries, n_codes) of
-    weights. Every query must have a relevant row.
+    weights. A number that is listed twice counts as one of weight 2, as the entries of a matrix add
+    up. Every query must have a relevant row.
     """
     if hasattr(rows, "tocsr"):
         return _of_matrix(rows, n_queries, n_codes)
@@ -114,9 +116,15 @@ def _check_none_empty(size: Numbers) -> None:
 
 
 def codes_of(codes: Any, n_bits: int) -> Packed:
-    """Return packed codes: they themselves, or those of an index, named or not, or of a store."""
-    index = getattr(codes, "index", codes)  # that of a NamedIndex
-    if hasattr(index, "batches"):  # a store
+    """Return packed codes: they themselves, or those of an index, named or not, or of a store.
+
+    Those of an approximate index and of a store come by rising id.
+    """
+    index: Any = codes.index if isinstance(codes, NamedIndex) else codes
+    if isinstance(index, ApproximateIndex):
+        _check_bits(index, n_bits)
+        index = index.codes(np.sort(index.ids))
+    elif hasattr(index, "batches"):  # a store
         _check_bits(index, n_bits)
         parts = [packed for _, packed in index.batches()]
         index = np.concatenate(parts) if parts else np.empty((0, -(-n_bits // 8)), np.uint8)

@@ -57,7 +57,9 @@ class IncomingPoints:
                 return None
             X, n_points = self._sample[: self.n_points].copy(), self.n_points
         metric = cast("Metric", model.metric or "cosine")
-        now = expected_recall(model.encode, model.decision_function, X, metric=metric)
+        tables = None if model.table_function is None else model.tables
+        functions = model.encode, model.decision_function
+        now = expected_recall(*functions, X, metric=metric, tables=tables)
         change = drift(model.learnt.expected, now)
         with self._lock:
             self._measured = model.fingerprint, n_points, change

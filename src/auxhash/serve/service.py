@@ -124,11 +124,13 @@ class Service:
         change = self._incoming.drift(encoder) if _promises_recall(encoder) else None
         if change is None:
             return None
+        expected, now = change.shares
         return {
             "points": self._incoming.n_points,
             "searched": change.now.n_base,
-            "expected": change.expected.hamming,
-            "now": change.now.hamming,
+            "by": change.by,
+            "expected": expected,
+            "now": now,
             "change": change.change,
             "standard_error": change.error,
             "lower": change.lower,

@@ -11,6 +11,7 @@ from auxhash.search import metrics
 from auxhash.search.index import tables_from_outputs
 from auxhash.search.metrics.ranks import NeighborRanks
 from auxhash.search.metrics.recall import (
+    Drift,
     ExpectedRecall,
     checked_points,
     drift,
@@ -85,6 +86,16 @@ def test_drift():
     assert change.change < -0.1
     assert "recall is lower than expected" in str(change)
     assert drift([], moved) is None
+
+
+def test_drift_is_by_tables_where_the_model_has_them():
+    plain = ExpectedRecall(100, 20, 0.5, 0.01, 0.6, 0.01)
+    learnt = replace(plain, tables=0.8, tables_error=0.03)
+    change = Drift(learnt, replace(learnt, tables=0.6, tables_error=0.04))
+    assert (change.by, change.shares, change.lower) == ("tables", (0.8, 0.6), True)
+    assert change.error == pytest.approx(0.05)
+    assert "0.600 of the 10 nearest by tables among 100 points, and 0.800" in str(change)
+    assert Drift(plain, learnt).by == "hamming"
 
 
 def test_figures():

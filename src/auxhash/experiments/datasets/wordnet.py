@@ -22,6 +22,7 @@ SHA256 = {
     "data.adj": "ca1033bf627eb95f6cbb2864f8990be8e6a01a3c182e7d7c7094ccf8ead242cc",
     "data.adv": "aea301f39ac1b24be9a880dbc6cc6331bc5391f58c7525a1b298a13c922f2ed3",
 }
+TEXTS_SUM = hashlib.sha256("".join(SHA256.values()).encode()).hexdigest()
 MODEL = minilm.MODEL
 FILES = Collection(
     "wordnet",
@@ -57,12 +58,11 @@ def load_small(
 
 
 def _load(small: bool, sizes: Sizes) -> Dataset:
-    texts_sum = hashlib.sha256("".join(SHA256.values()).encode()).hexdigest()
     about = (
         "definitions of WordNet 3.1 (WordNet licence), queries drawn at random, questions are "
         "example sentences"
     )
-    return embedded.in_minilm("wordnet-minilm", passages(), texts_sum, small, about, sizes)
+    return embedded.in_minilm("wordnet-minilm", passages(), TEXTS_SUM, small, about, sizes)
 
 
 def passages() -> list[Passage]:

@@ -141,20 +141,35 @@ def expected_recall(
 
 @dataclass(frozen=True)
 class Drift:
-    """Recall of new points beside what was expected, at the same number of points searched."""
+    """Recall of new points beside what was expected, at the same number of points searched.
+
+    It is by tables, if the model has learnt any, and by Hamming distance otherwise.
+    """
 
     expected: ExpectedRecall
     now: ExpectedRecall
 
     @property
+    def by(self) -> str:
+        return "tables" if None not in (self.expected.tables, self.now.tables) else "hamming"
+
+    @property
+    def shares(self) -> tuple[float, float]:
+        """Recall as it was expected, and now."""
+        return getattr(self.expected, self.by), getattr(self.now, self.by)
+
+    @property
     def change(self) -> float:
-        """Recall by Hamming distance now, less the expected one."""
-        return self.now.hamming - self.expected.hamming
+        """Recall now, less the expected one."""
+        expected, now = self.shares
+        return now - expected
 
     @property
     def error(self) -> float:
         """Standard error of the change."""
-        return math.hypot(self.now.hamming_error, self.expected.hamming_error)
+        return math.hypot(
+            *(getattr(each, f"{self.by}_error") for each in (self.expected, self.now))
+        )
 
     @property
     def lower(self) -> bool:
@@ -163,10 +178,12 @@ class Drift:
 
     def __str__(self) -> str:
         verdict = "lower than expected" if self.lower else "not lower than expected"
+        how = "tables" if self.by == "tables" else "Hamming distance"
+        expected, now = self.shares
         return (
-            f"recall is {verdict}: {self.now.hamming:.3f} of the {NEAREST} nearest by Hamming "
-            f"distance among {self.now.n_base:,} points, and {self.expected.hamming:.3f} at "
-            f"training time (change {self.change:+.3f}, standard error {self.error:.3f})"
+            f"recall is {verdict}: {now:.3f} of the {NEAREST} nearest by {how} among "
+            f"{self.now.n_base:,} points, and {expected:.3f} at training time (change "
+            f"{self.change:+.3f}, standard error {self.error:.3f})"
         )
 
 
