@@ -290,7 +290,7 @@ def test_the_report_is_one_document_with_every_claim_and_every_setting(tmp_path,
 
 
 @pytest.mark.parametrize(
-    "name", ["asking", "neighbors", "networks", "optima", "setting", "unseen", "verdicts"]
+    "name", ["asking", "binary", "neighbors", "networks", "optima", "setting", "unseen", "verdicts"]
 )
 def test_a_study_begins_with_question_and_answer(name):
     """Then come its tables, folded away."""
