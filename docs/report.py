@@ -62,6 +62,7 @@ def main(output: Path = OUTPUT) -> None:
         "What held": f"{verdicts['What holds in both orders']}\n\n{listed(results, 'held')}",
         "What did not hold": listed(results, "not held"),
         "Why": verdicts["What fails in both orders"],
+        "What held in one order alone": verdicts["What holds in one order alone"],
         "The h step": verdicts["The h step"],
         WHERE_MAC_STARTS: f"{setting['Question']}\n\n{setting['Answer']}",
     }
