@@ -179,7 +179,8 @@ def counted(results: dict[str, dict[str, Any]]) -> str:
         "about them into tests of the numbers, which can fail. They were run with the blocks of "
         "`cut` in one order or in random order, of which the paper says nothing, and with two "
         "forms of MAC's h step: ours, “monotone”, and the paper's, “plain”. Where runs of MACcut "
-        "are missing, claims do not count; one that is tested on two data sets counts twice.\n\n"
+        "are missing, or all of MACquad, claims do not count; one that is tested on two data sets "
+        "counts twice.\n\n"
         "| setting | claims of the paper tested | held |\n|---|---|---|\n" + "\n".join(rows)
     )
 

@@ -63,7 +63,9 @@ def tables() -> dict[Path, str]:
     """Each table, by where it belongs."""
     figures = {RESULTS / f"{name}.md": text(figure) for name, figure in FIGURES.items()}
     sources = (_lines(path) for path in (DIFFERS, SETTING, H_STEPS, AUTOENCODER))
-    return figures | {RESULTS / "outside.md": outside(*sources, figure_pairs())}
+    both = figure_pairs()
+    others = {"outside.md": outside(*sources, both), "h-steps.md": h_step_table(both)}
+    return figures | {RESULTS / name: table for name, table in others.items()}
 
 
 def _lines(path: Path) -> list[dict[str, Any]]:
@@ -228,14 +230,35 @@ def figure_pairs() -> Pairs:
         for (method, run), start in papers.items():
             key = TWO_STEP_OF.get(method, ""), run
             if key in ours and key in papers:
-                two_step = {"loss": start.loss}
+                case = run.data.name, run.loss, run.hash_function, ORDERS[order]
+                two_step = {"loss": start.loss, "precision": start.precision[100]}
                 a, b = (
-                    {"loss": record.loss, "two_step": two_step}
+                    {"loss": record.loss, "two_step": two_step, "case": case}
                     | {"lowest": {"precision": record.precision[100]}}
                     for record in (ours[key], papers[key])
                 )
                 pairs.append((a, b))
     return pairs
+
+
+def h_step_table(both: Pairs) -> str:
+    """Means over the runs of the figures that both h steps have, bits and seeds together."""
+    cases: dict[tuple[str, ...], list[tuple[dict[str, Any], dict[str, Any]]]] = {}
+    for pair in both:
+        cases.setdefault(pair[0]["case"], []).append(pair)
+    head = ["data", "loss", "function", "blocks", "runs", "L(h) falls by, monotone", "plain"]
+    head += ["precision at 100, two-step", "monotone", "plain"]
+    lines = [_line(head), "|---" * len(head) + "|"]
+    for case, pairs in sorted(cases.items()):
+        a, b = zip(*pairs, strict=True)
+        falls = [
+            np.mean([1 - run["loss"] / run["two_step"]["loss"] for run in own]) for own in (a, b)
+        ]
+        start = np.mean([run["two_step"]["precision"] for run in a])
+        shares = [start, *(np.mean([run["lowest"]["precision"] for run in own]) for own in (a, b))]
+        numbers = [*(f"{fall:.2%}" for fall in falls), *(f"{s:.3f}"[1:] for s in shares)]
+        lines.append(_line([*case, str(len(pairs)), *numbers]))
+    return "\n".join(lines) + "\n"
 
 
 def _changed(rows: Rows, changes: Sequence[tuple[str, str]]) -> Pairs:
@@ -299,7 +322,8 @@ def results_of(figure: Figure, name: str) -> Results:
 def of_queue(figure: GroupFigure, name: str, kind: Kind) -> dict[str, Any]:
     """Results out of figures.jsonl alone; none without a run of MAC.
 
-    Where runs of MACcut are missing, verdicts are preliminary: those of what is there so far.
+    Where runs of MACcut are missing, or all of MACquad, verdicts are preliminary: those of what is
+    there so far.
     """
     panels = [data for data in APART if name.endswith(data)]
     groups = [
@@ -313,7 +337,9 @@ def of_queue(figure: GroupFigure, name: str, kind: Kind) -> dict[str, Any]:
         return {}
     seeds = f"{len({record.seed for record in macs})} of {SCALE.seeds} seeds of MAC were run."
     verdicts = _written(claims.judge(figure.claims, _alike(records)))
-    if _missing(_with_methods(groups, ["MACcut"]), macs):
+    shown = {method for group in groups for method in group.methods if method in PAPERS}
+    none_of = shown - {record.method for record in macs}
+    if "MACquad" in none_of or _missing(_with_methods(groups, ["MACcut"]), macs):
         verdicts = [v | {"verdict": f"so far {v['verdict']}"} for v in verdicts]
     return {
         "command": QUEUE,
