@@ -301,6 +301,8 @@ def _check_vectors(model: Any) -> None:
     for name, shape in shapes.items():
         if np.shape(getattr(model, name)) != shape:
             raise ValueError(f"it has a damaged attribute {name!r}")
+    if model.kernel not in ("linear", "poly", "rbf", "sigmoid", "precomputed"):
+        raise ValueError(f"it has an unknown kernel, {model.kernel!r}")
     counts = model._n_support.astype(np.int64)
     if (counts < 0).any() or counts.sum() != n or model._sparse or model.kernel == "precomputed":
         raise ValueError("it has other support vectors than it says")
