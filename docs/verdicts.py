@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import Any
 
 from auxhash.experiments import claims, numbers
-from auxhash.experiments.figures import FIGURES, sketch
+from auxhash.experiments.figures import FIGURES, maps, sketch
 from auxhash.experiments.figures.figure import Figure, GroupFigure, missing
 from auxhash.experiments.groups import PAPERS, TWO_STEP_OF, Group, PlannedRun, Record
 from auxhash.experiments.scales import ORDERS, PAPER, STAND_IN, Scale
@@ -60,7 +60,8 @@ def tables() -> dict[Path, str]:
     """Each table, by where it belongs."""
     figures = {RESULTS / f"{name}.md": text(figure) for name, figure in FIGURES.items()}
     sources = (_lines(path) for path in (DIFFERS, SETTING, H_STEPS))
-    return figures | {RESULTS / "outside.md": outside(*sources, figure_pairs())}
+    of_maps = {(one["loss"], one["mapping"]): one for one in _read("maps.json")["results"]}
+    return figures | {RESULTS / "outside.md": outside(*sources, figure_pairs(), of_maps)}
 
 
 def _lines(path: Path) -> list[dict[str, Any]]:
@@ -68,12 +69,13 @@ def _lines(path: Path) -> list[dict[str, Any]]:
     return [json.loads(line) for line in text.splitlines()]
 
 
-def outside(differs: Rows, setting: Rows, h_steps: Rows, both: Pairs) -> str:
+def outside(differs: Rows, setting: Rows, h_steps: Rows, both: Pairs, of_maps: maps.Cases) -> str:
     """The table of claims outside of the figures that other results say something about."""
     judged = [
         *validation_claims(differs),
         more_points(setting),
         *h_step_claims(h_steps, differs, both),
+        *maps.verdicts(of_maps),
     ]
     rows = [
         [f"{claim.words}{' †' * claim.ours}", f"**{v['verdict']}**. {v['numbers']}"]
