@@ -24,7 +24,7 @@ from typing import Any
 import numpy as np
 
 from auxhash.experiments import claims, numbers
-from auxhash.experiments.figures import FIGURES, sketch
+from auxhash.experiments.figures import FIGURES, maps, sketch
 from auxhash.experiments.figures.figure import Figure, GroupFigure, fewer_seeds, missing
 from auxhash.experiments.groups import PAPERS, TWO_STEP_OF, Group, PlannedRun, Record
 from auxhash.experiments.scales import ORDERS, PAPER, STAND_IN, Scale
@@ -64,7 +64,8 @@ def tables() -> dict[Path, str]:
     figures = {RESULTS / f"{name}.md": text(figure) for name, figure in FIGURES.items()}
     sources = (_lines(path) for path in (DIFFERS, SETTING, H_STEPS, AUTOENCODER))
     both = figure_pairs()
-    others = {"outside.md": outside(*sources, both), "h-steps.md": h_step_table(both)}
+    of_maps = {(one["loss"], one["mapping"]): one for one in _read("maps.json")["results"]}
+    others = {"outside.md": outside(*sources, both, of_maps), "h-steps.md": h_step_table(both)}
     return figures | {RESULTS / name: table for name, table in others.items()}
 
 
@@ -73,13 +74,16 @@ def _lines(path: Path) -> list[dict[str, Any]]:
     return [json.loads(line) for line in text.splitlines()]
 
 
-def outside(differs: Rows, setting: Rows, h_steps: Rows, autoencoder: Rows, both: Pairs) -> str:
+def outside(
+    differs: Rows, setting: Rows, h_steps: Rows, autoencoder: Rows, both: Pairs, of_maps: maps.Cases
+) -> str:
     """The table of claims outside of the figures that other results say something about."""
     judged = [
         *validation_claims(differs),
         more_points(setting),
         scales_linearly(autoencoder),
         *h_step_claims(h_steps, differs, both),
+        *maps.verdicts(of_maps),
     ]
     rows = [
         [f"{claim.words}{' †' * claim.ours}", f"**{v['verdict']}**. {v['numbers']}"]

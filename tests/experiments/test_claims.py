@@ -5,7 +5,7 @@ import pytest
 
 from auxhash.experiments import claims
 from auxhash.experiments.claims import UNTESTED, Claim, judge
-from auxhash.experiments.figures import FIGURES
+from auxhash.experiments.figures import EVERY, FIGURES
 from auxhash.experiments.figures.figure import GroupFigure
 from auxhash.experiments.groups import Record
 from auxhash.experiments.scales import TINY
@@ -252,7 +252,7 @@ def test_verdicts():
     assert judge([claim], [])[0].word == "not tested"
 
 
-@pytest.mark.parametrize("figure", FIGURES.values(), ids=lambda figure: figure.name)
+@pytest.mark.parametrize("figure", EVERY.values(), ids=lambda figure: figure.name)
 def test_no_claim_speaks_without_records(figure):
     if isinstance(figure, GroupFigure):
         assert {v.holds for v in judge(figure.claims, [])} == {None}

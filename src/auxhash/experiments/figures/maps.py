@@ -134,8 +134,9 @@ Cases = dict[tuple[MapLoss, str], runs.Facts]  # by E and mapping
 
 
 def verdicts(every: Cases) -> list[Verdict]:
-    """The claim, where a regression onto the free map does not agree with it at once."""
-    E = {case: facts["E"] for case, facts in every.items() if len(facts["history"]) > 1}
+    """The claims, where a regression onto the free map does not agree with it at once."""
+    paths = {case: facts for case, facts in every.items() if len(facts["history"]) > 1}
+    E = {case: facts["E"] for case, facts in paths.items()}
     judged = []
     for way, words in (("direct", "than a regression"), ("repeated", "than one of as many steps")):
         won = sum(own["joint"] < own[way] for own in E.values())
@@ -150,7 +151,20 @@ def verdicts(every: Cases) -> list[Verdict]:
                 f"In {won} of {len(E)} cases. {'; '.join(pairs)}." if E else claims.UNTESTED[1],
             )
         )
-    return judged
+    ends = [facts["history"][-1]["distance"] for facts in paths.values()]
+    agree = sum(distance <= TOL for distance in ends)
+    return [
+        *judged,
+        Verdict(
+            "Z and F(X) agree at the end of the path",
+            True,
+            agree == len(ends) if ends else None,
+            f"In {agree} of {len(ends)} cases their distance is at most {TOL:.0%} of the map's "
+            f"size; the largest is {max(ends):.1%}."
+            if ends
+            else claims.UNTESTED[1],
+        ),
+    ]
 
 
 def _name(loss: MapLoss, mapping: str) -> str:
