@@ -36,8 +36,12 @@ def answer(package):
 
 
 @pytest.fixture
-def package(tmp_path):
-    """A package of the same name, with a kernel that calls one of another file."""
+def package(tmp_path, monkeypatch):
+    """A package of the same name, with a kernel that calls one of another file.
+
+    Python's own cache takes a file of the same size and second for unchanged; there is none.
+    """
+    monkeypatch.setenv("PYTHONDONTWRITEBYTECODE", "1")
     made = tmp_path / "auxhash"
     made.mkdir()
     (made / "compute").mkdir()
