@@ -180,7 +180,8 @@ class Maps:
     title: str = "Continuous maps: learnt together with their mapping, and fitted afterwards"
     about: str = (
         "The paper has no figure of it: it says that the method learns mappings of continuous "
-        "embeddings as well, and this is what such mappings gain."
+        "embeddings as well, and this is what such mappings gain. Of 5,000 digits of MNIST at the "
+        "paper's scale, of scikit-learn's digits at others."
     )
 
     @property
