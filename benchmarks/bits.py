@@ -7,10 +7,10 @@ python -m benchmarks bits --data debian-minilm [wordnet-minilm ...] [--bytes 4 8
 Data sets are taken from the cache (AUXHASH_DATA, or `auxhash data where`) and fetched if they are
 not there. Methods learn from all points that are searched, at most 100,000, unless --train says
 fewer. A seed is that of the split and of the training. Records stand in a file of JSON lines,
-docs/results/bits.jsonl, one per data set, seed, method and number of bytes: what is there is not
-measured again, so that a stopped run goes on. `--tables` writes docs/tables/bits-cost.md, means
-over the seeds, and bits-equal.md, NeighborHash beside quantisers at equal bytes, out of that file,
-and measures nothing.
+docs/results/bits.jsonl, one per data set, seed, method, number of bytes, device and quality of the
+training: what is there is not measured again, so that a stopped run goes on. `--tables` writes
+docs/tables/bits-cost.md, means over the seeds, and bits-equal.md, NeighborHash beside quantisers at
+equal bytes, out of that file, and measures nothing.
 """
 
 import argparse
@@ -41,12 +41,21 @@ from auxhash.experiments.compareneighbors import (
 )
 from auxhash.experiments.datasets import Dataset
 from benchmarks import peers
-from benchmarks.records import RESULTS, Record, append, known, markdown, read, write_tables
+from benchmarks.records import (
+    QUALITY,
+    RESULTS,
+    Record,
+    append,
+    known,
+    markdown,
+    read,
+    write_tables,
+)
 
 FILE, TABLE, EQUAL = RESULTS / "bits.jsonl", "bits-cost.md", "bits-equal.md"
 OURS, QUANTIZERS = "NeighborHash, network", ("PQ", "OPQ", "RQ", "LSQ")
 EUCLIDEAN = ("cifar10-gist", "cifar10-sift", "siftsmall", "sift1m")  # others: cosine
-KEY = ("data", "train", "base", "seed", "method", "bytes")
+KEY = ("data", "train", "base", "seed", "method", "bytes", "device", "quality")
 OF_METHOD = ("code bytes", "model bytes", "learn s", "encode 1M s")  # the same by any distance
 DIGITS = 4
 
@@ -71,15 +80,15 @@ def measure(data: Dataset, asked: argparse.Namespace, seed: int = 0) -> None:
     n_base = min(len(data.base), asked.base or MAX_BASE)
     n_train = min(n_base, asked.train or n_base)
     setup = {"data": data.name, "train": n_train, "base": n_base, "seed": seed}
-    done = known(asked.results, lambda record: tuple(record[part] for part in KEY))
+    done = known(asked.results, _key)
     one_per_feature = [-(-data.base.X.shape[1] // 8)]
     for method in asked.methods:
         for n_bytes in one_per_feature if method == SIGNS else asked.bytes:
-            job = {**setup, "method": method, "bytes": n_bytes}
-            if tuple(job[part] for part in KEY) in done:
+            job = {**setup, "method": method, "bytes": n_bytes, **_trained(method, asked.device)}
+            if _key(job) in done:
                 continue
             try:
-                record = job | _measured(data, job, asked.device)
+                record = job | _measured(data, job)
             except ValueError as error:  # such as more parts than features
                 console.print(f"{data.name}: {error}")
                 continue
@@ -88,7 +97,24 @@ def measure(data: Dataset, asked: argparse.Namespace, seed: int = 0) -> None:
                 console.print(_line(row))
 
 
-def _measured(data: Dataset, job: Record, device: DeviceName) -> Record:
+def _trained(method: str, device: DeviceName) -> Record:
+    """Device and quality of a training: all methods but NeighborHash learn on the processor."""
+    if not method.startswith("NeighborHash"):
+        return {"device": "cpu", "quality": None}
+    return {"device": device, "quality": QUALITY[device]}
+
+
+def _complete(record: Record) -> Record:
+    """With device and quality, which the first records lack: their NeighborHash was of a GPU."""
+    return {**_trained(record["method"], "cuda"), **record}
+
+
+def _key(record: Record) -> tuple[Any, ...]:
+    complete = _complete(record)
+    return tuple(complete[part] for part in KEY)
+
+
+def _measured(data: Dataset, job: Record) -> Record:
     """Facts of the method, and figures by each of its distances."""
     metric: Metric = "euclidean" if data.name in EUCLIDEAN else "cosine"
     compared = compare_neighbors(
@@ -99,7 +125,7 @@ def _measured(data: Dataset, job: Record, device: DeviceName) -> Record:
         n_train=job["train"],
         n_base=job["base"],
         seed=job["seed"],
-        device=device,
+        device=job["device"],
         verbose=0,
     )
     return _record(compared, compared.rows)
@@ -139,9 +165,9 @@ def _load(name: str, seed: int) -> Dataset:
 
 
 def means(records: Iterable[Record]) -> list[Record]:
-    """One record per data set, method and number of bytes: means over its `seeds`."""
+    """One record per data set, method, bytes, device and quality: means over its `seeds`."""
     groups: dict[tuple[Any, ...], list[Record]] = {}
-    for record in records:
+    for record in map(_complete, records):
         setup = tuple(record[part] for part in KEY if part != "seed")
         groups.setdefault(setup, []).append(record)
     return [_mean(own) for own in groups.values()]
@@ -177,7 +203,7 @@ def tables(records: Sequence[Record]) -> str:
 
 def _table(records: Sequence[Record]) -> str:
     """Rows by size, the best first."""
-    head = ["bytes", "method", "by", *MEASURES, "±", "codes", "model", "learn s", "seeds"]
+    head = ["bytes", "method", "by", *MEASURES, "±", "codes", "model", "device", "learn s", "seeds"]
     ordered = sorted(
         flat(means(records)), key=lambda r: (r["bytes"], -r[MEASURES[0]], -r[MEASURES[1]])
     )
@@ -189,6 +215,7 @@ def _table(records: Sequence[Record]) -> str:
             *(share(row[measure]) for measure in (*MEASURES, "error")),
             size(row["code bytes"]),
             size(row["model bytes"]),
+            row["device"],
             f"{row['learn s']:.1f}",
             len(row["seeds"]),
         ]
@@ -199,18 +226,22 @@ def _table(records: Sequence[Record]) -> str:
         f"**{one['data']}**: {one['points']:,} points, {one['base']:,} of them searched for "
         f"{one['queries']:,} queries, by {one['metric']} distance; methods learn from "
         f"{one['train']:,}; means over seeds 0, 1, ... of split and training, as many as the last "
-        "column says.\n\n"
+        "column says; device is where a method has learnt.\n\n"
     )
     return protocol + markdown(head, rows)
 
 
 def equal(records: Sequence[Record]) -> str:
-    """Markdown: NeighborHash by each distance beside quantisers of as many bytes, seed 0."""
+    """Markdown: NeighborHash by each distance beside quantisers of as many bytes, seed 0.
+
+    It is that of the best quality, which a GPU takes.
+    """
+    best = (r for r in map(_complete, records) if r["quality"] in (None, QUALITY["cuda"]))
     cells = {
         (row["bytes"], row["data"], row["method"], row["distance"]): " / ".join(
             share(row[measure]) for measure in MEASURES[:2]
         )
-        for row in flat(record for record in records if record["seed"] == 0)
+        for row in flat(record for record in best if record["seed"] == 0)
     }
     distances = "Hamming", "outputs", "tables"
     columns = [*((OURS, distance) for distance in distances), *((q, "own") for q in QUANTIZERS)]

@@ -2,17 +2,20 @@
 
 python -m benchmarks queries --study pairs --data debian-wordllama --bits 32 64 128 --seeds 0 1 2
 python -m benchmarks queries --study change --data debian-lsa-wordllama --common 2000 5000 20000
-                             [--base N] [--steps N] [--asker-steps N] [--results FILE] [--tables]
+                             [--base N] [--steps N] [--asker-steps N] [--device cuda]
+                             [--results FILE] [--tables]
 
 `pairs`: short texts ask for long ones; some pairs are learnt from, 2,000 others are asked. Codes
 are learnt from the long texts alone. `change`: codes are one model's, queries another's, learnt
 from long texts that both have embedded (`--common`), and short texts ask; beside it stands what the
 model of the queries reaches with codes of its own. Of GloVe, words ask for the word that is nearest
-by the vectors of their own model.
+by the vectors of their own model. Of CIFAR-10, pictures in EfficientNet's features ask GIST codes
+for the ten pictures of their class that are nearest by EfficientNet; tables are also learnt from
+what is relevant to the common pictures in the same way.
 
 What was measured stands in a file of JSON lines, docs/results/queries.jsonl, and is not measured
-again; `--tables` writes docs/tables/queries-*.md out of it. Measured is the share of queries whose
-relevant row is among the first 1, 10 and 100.
+again; `--tables` writes docs/tables/queries-*.md out of it. Measured is the share of relevant rows,
+mostly one per query, that are among the first 1, 10 and 100.
 """
 
 import argparse
@@ -30,20 +33,37 @@ from auxhash import HammingIndex, NeighborHash, QueryTables, metrics
 from auxhash.compute import neighbors
 from auxhash.compute.arrays import AnyArray, Numbers, Single
 from auxhash.experiments import datasets
-from auxhash.experiments.datasets import debian, glove, wordnet
-from auxhash.experiments.datasets.embedded import Passage
+from auxhash.experiments.datasets import (
+    cifar10,
+    cifar10_efficientnet,
+    cifar10_gist,
+    debian,
+    glove,
+    wordnet,
+)
+from auxhash.experiments.datasets.embedded import SMALL, Passage
 from auxhash.experiments.datasets.fetch import archives, cache
 from auxhash.experiments.datasets.fetch.sources import Collection, File, Wheel
 from auxhash.learn.baselines import ITQ
 from auxhash.learn.hasher import Hasher
 from auxhash.search.index import tables_from_outputs
 from benchmarks import peers, wordllama
-from benchmarks.records import RESULTS, Record, append, known, markdown, read, write_tables
+from benchmarks.records import (
+    QUALITY,
+    RESULTS,
+    Record,
+    append,
+    known,
+    markdown,
+    read,
+    write_tables,
+)
 
 FILE = RESULTS / "queries.jsonl"
 RANKS = (1, 10, 100)
 N_TESTED = 2_000
 LSA_FEATURES, LSA_WORDS = 256, 50_000
+N_ALIKE = 10  # pictures of the same class that are relevant to a picture
 WORDS = "glove_6B_index.parquet"  # of GloVe-50, in the order of its vectors
 WORDS_50 = Collection(
     "glove-50-words",
@@ -52,6 +72,7 @@ WORDS_50 = Collection(
 )
 KEY = ("study", "data", "base", "bits", "seed", "common")
 KEY += ("codes", "steps", "asker", "asker_steps")  # methods and gradient steps
+KEY += ("device", "quality")  # of the training
 
 
 class Asked(NamedTuple):
@@ -60,7 +81,8 @@ class Asked(NamedTuple):
     codes: AnyArray  # (n, D): what the codes are learnt from
     same: AnyArray  # (n, D'): the same rows as the queries' model has them
     Q: AnyArray  # (m, D')
-    rows: Numbers  # (m,): what is relevant to each query
+    rows: Numbers  # (m,) or (m, K): what is relevant to each query
+    classes: Numbers | None = None  # (n,), if the nearest of a class are relevant to one another
 
 
 def main(small: bool = False, options: Sequence[str] = ()) -> None:
@@ -76,20 +98,31 @@ def main(small: bool = False, options: Sequence[str] = ()) -> None:
 
 def measure(data: Asked, asked: argparse.Namespace) -> None:
     """Append what the file lacks: a record per seed, bits and number of common rows."""
-    done = known(asked.results, lambda record: tuple(record.get(part) for part in KEY))
+    done = known(asked.results, lambda record: _key(_complete(record)))
     amounts = asked.common if asked.study == "change" else [None]
     for seed in asked.seeds:
         for bits in asked.bits:
             job = {"study": asked.study, "data": asked.data, "base": len(data.codes)}
             job |= {"bits": bits, "seed": seed, "steps": asked.steps}
             job |= {"codes": asked.codes, "asker": asked.asker, "asker_steps": asked.asker_steps}
-            jobs = [{**job, "common": common} for common in amounts]
-            jobs = [each for each in jobs if tuple(each[part] for part in KEY) not in done]
+            jobs = [_complete({**job, "common": n, "device": asked.device}) for n in amounts]
+            jobs = [each for each in jobs if _key(each) not in done]
             study = _pairs if asked.study == "pairs" else _change
             for record in study(data, jobs) if jobs else ():
                 append(asked.results, record)
                 for name, shares in record["found"].items():
                     print(f"{asked.data}, {bits} bits, seed {seed}: {name}: {_slashed(shares)}")
+
+
+def _complete(record: Record) -> Record:
+    """With the device, which the first records lack, and the quality of NeighborHash on it."""
+    device = record.get("device", "cpu")
+    quality = QUALITY[device] if record["codes"] == "NeighborHash" else None
+    return {"device": device, "quality": quality, **record}
+
+
+def _key(record: Record) -> tuple[Any, ...]:
+    return tuple(record[part] for part in KEY)
 
 
 def _split(data: Asked, seed: int) -> tuple[Numbers, Numbers]:
@@ -132,6 +165,10 @@ def _change(data: Asked, jobs: Sequence[Record]) -> Iterator[Record]:
             "old codes: tables": _by_tables(index, asker.tables(Q), rows),
             "old codes: codes": _by_hamming(asker.encode(Q), index, rows),
         }
+        if data.classes is not None:
+            alike = nearest_of_class(data.same[common], data.classes[common])
+            of_class, _ = _asker(job, data.same[common], common[alike], index, None)
+            found["old codes: tables from classes"] = _by_tables(index, of_class.tables(Q), rows)
         changed = index.packed.copy()  # documents that came after the change: all others
         late = np.setdiff1d(np.arange(len(changed)), common)
         if len(late):
@@ -139,7 +176,8 @@ def _change(data: Asked, jobs: Sequence[Record]) -> Iterator[Record]:
             mixed = HammingIndex(job["bits"]).add(changed)
             found["new documents among old: tables"] = _by_tables(mixed, asker.tables(Q), rows)
         used_by = {"codes": seconds, "asker": used}
-        yield {**job, "queries": len(tested), "found": found, "cpu_s": used_by}
+        about = {"queries": len(tested), "relevant": rows[0].size}
+        yield {**job, **about, "found": found, "cpu_s": used_by}
 
 
 def _codes(X: AnyArray, job: Record) -> tuple[Hasher, HammingIndex, float]:
@@ -150,6 +188,7 @@ def _codes(X: AnyArray, job: Record) -> tuple[Hasher, HammingIndex, float]:
         hasher = ITQ(bits, random_state=seed).fit(X)
     else:
         plain: dict[str, Any] = {"n_steps": job["steps"], "query_function": None}
+        plain["device"] = job["device"]
         hasher = NeighborHash(bits, random_state=seed, **plain).fit(X)
     index = HammingIndex(bits, fingerprint=hasher.fingerprint_).add(hasher.codes_)
     return hasher, index, round(process_time() - began, 1)
@@ -160,6 +199,7 @@ def _asker(
 ) -> tuple[QueryTables, float]:
     began = process_time()
     settings = {"n_steps": job["asker_steps"], "random_state": job["seed"]}
+    settings["device"] = job["device"]
     asker = QueryTables(job["bits"], job["asker"], **settings)
     asker.fit(Q, rows, index, start=start)
     return asker, round(process_time() - began, 1)
@@ -186,19 +226,21 @@ def _by_tables(index: HammingIndex, tables: Single, rows: Numbers) -> list[float
 
 def _by_hamming(codes: AnyArray, index: HammingIndex, rows: Numbers) -> list[float]:
     """With ties by their exact expectation."""
-    true = rows[:, None]
+    true = rows.reshape(len(rows), -1)
     found = (metrics.recall_at_k(codes, index.packed, neighbors=true, k=k) for k in RANKS)
     return [round(float(share), 4) for share in found]
 
 
 def _shares(hits: Numbers, rows: Numbers) -> list[float]:
-    return [round(float((hits[:, :k] == rows[:, None]).any(axis=1).mean()), 4) for k in RANKS]
+    found = hits[:, :, None] == rows.reshape(len(rows), 1, -1)  # (m, first hits, K)
+    return [round(float(found[:, :k].any(axis=1).mean()), 4) for k in RANKS]
 
 
 def tables(records: Sequence[Record]) -> dict[str, str]:
     """Markdown by file name: one table per study and data set, means over the seeds."""
     made: dict[str, list[str]] = {}
-    settings = ("study", "data", "base", "codes", "steps", "asker", "asker_steps")
+    settings = ("study", "data", "base", "codes", "steps", "asker", "asker_steps", "device")
+    records = [_complete(record) for record in records]
     for setting in sorted({tuple(r[part] for part in settings) for r in records}, key=str):
         own = [r for r in records if tuple(r[part] for part in settings) == setting]
         made.setdefault(f"queries-{setting[0]}.md", []).append(_table(own))
@@ -217,11 +259,13 @@ def _table(records: Sequence[Record]) -> str:
     head = ["bits", "common", "by", "R@1 / 10 / 100", "seeds"]
     head = head if one["common"] else [part for part in head if part != "common"]
     pairs = f", {one['pairs']:,} pairs learnt from" if "pairs" in one else ""
+    relevant = f", each with {one['relevant']} relevant rows" if one.get("relevant", 1) > 1 else ""
+    on = " on a GPU" if one["device"] == "cuda" else ""
     of_codes = "ITQ" if one["codes"] == "ITQ" else f"NeighborHash in {one['steps']} steps"
     return (
-        f"**{one['data']}**: {one['base']:,} rows searched, {one['queries']:,} queries{pairs}; "
-        f"codes by {of_codes}, tables by a {one['asker']} function in at most "
-        f"{one['asker_steps']} steps.\n\n" + markdown(head, rows)
+        f"**{one['data']}**: {one['base']:,} rows searched, {one['queries']:,} queries{relevant}"
+        f"{pairs}; codes by {of_codes}, tables by a {one['asker']} function in at most "
+        f"{one['asker_steps']} steps{on}.\n\n" + markdown(head, rows)
     )
 
 
@@ -312,11 +356,53 @@ def _glove(base: int | None) -> Asked:
     return Asked(X[n_asked:], same[n_asked:], same[:n_asked], nearest)
 
 
+def _pictures(n_images: int | None) -> Callable[[int | None], Asked]:
+    """Codes of GIST features, asked by other pictures in EfficientNet's features."""
+
+    def load(base: int | None) -> Asked:
+        pixels, classes = cifar10.read()
+        name = cifar10_efficientnet.LARGE + ("-small" if n_images else "")
+        images = cifar10.as_images(pixels[:n_images])
+        other = cifar10_efficientnet.features(name, images)
+        return of_pictures(
+            cifar10_gist.features()[: len(other)], other, classes[: len(other)], base
+        )
+
+    return load
+
+
+def of_pictures(X: AnyArray, other: AnyArray, classes: Numbers, base: int | None = None) -> Asked:
+    """Pictures in features X, asked by some of them that are held out, in other features.
+
+    Relevant to each of these are the pictures of its class that are nearest by the other features:
+    those of the class alone are too many to be found among a hundred.
+    """
+    order = np.random.default_rng(0).permutation(len(X))
+    n_asked = 4 * min(N_TESTED, len(X) // 10)
+    asking, rows = np.sort(order[:n_asked]), np.sort(order[n_asked:][:base])
+    alike = nearest_of_class(other[rows], classes[rows], other[asking], classes[asking])
+    return Asked(X[rows], other[rows], other[asking], alike, classes[rows])
+
+
+def nearest_of_class(
+    X: AnyArray, classes: Numbers, Q: AnyArray | None = None, asked: Numbers | None = None
+) -> Numbers:
+    """Rows (m, 10) of X that are nearest to Q among those of its class; X asks itself, too."""
+    Q, asked = (X, classes) if Q is None or asked is None else (Q, asked)
+    near = np.empty((len(Q), N_ALIKE), np.int64)
+    for one in np.unique(asked):
+        rows, own = np.flatnonzero(classes == one), np.flatnonzero(asked == one)
+        near[own] = rows[neighbors.nearest(X[rows], Q[own], N_ALIKE, "cosine")[0]]
+    return near
+
+
 DATA: dict[str, Callable[[int | None], Asked]] = {
     "debian-wordllama": _in_wordllama("debian"),
     "wordnet-wordllama": _in_wordllama("wordnet"),
     "debian-lsa-wordllama": _lsa_then_wordllama,
     "glove-100-50": _glove,
+    "cifar10-gist-efficientnet": _pictures(None),
+    "cifar10-gist-efficientnet-small": _pictures(SMALL),
     **{
         name: _in_minilm(name)
         for name in (
@@ -343,6 +429,7 @@ def _options(options: Sequence[str]) -> argparse.Namespace:
     parser.add_argument("--asker", choices=("network", "linear"), default="network")
     parser.add_argument("--steps", type=int, default=1500, help="of the codes")
     parser.add_argument("--asker-steps", type=int, default=2000, help="of the tables, at most")
+    parser.add_argument("--device", choices=("cpu", "cuda"), default="cpu", help="of the training")
     parser.add_argument("--results", type=Path, default=FILE)
     parser.add_argument("--tables", action="store_true")
     return parser.parse_args(options)
@@ -355,12 +442,14 @@ def _run_small() -> None:
     other = np.tanh(X @ rng.normal(size=(12, 9)) / 4).astype(np.float32)
     rows = rng.permutation(300)[:200]
     short = {"bits": 16, "seed": 0, "steps": 5, "asker_steps": 5, "data": "made", "base": 300}
-    short |= {"codes": "NeighborHash", "asker": "linear"}
+    short |= {"codes": "NeighborHash", "asker": "linear", "device": "cpu"}
     noisy = (X + 0.1 * rng.normal(size=X.shape)).astype(np.float32)
     records: list[dict[str, Any]] = []
     records += _pairs(Asked(X, X, noisy[rows], rows), [{**short, "study": "pairs", "common": None}])
     of_change = [{**short, "study": "change", "common": common} for common in (100, 300)]
     records += _change(Asked(X, other, other[rows], rows), of_change)
+    of_change = [{**short, "data": "made pictures", "study": "change", "common": 100}]
+    records += _change(of_pictures(X, other, np.arange(300) % 3), of_change)
     for text in tables(records).values():
         print(text)
     found = records[0]["found"]

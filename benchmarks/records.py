@@ -9,6 +9,7 @@ Record = dict[str, Any]
 
 DOCS = Path(__file__).parents[1] / "docs"
 RESULTS, TABLES = DOCS / "results", DOCS / "tables"
+QUALITY = {"cpu": "default", "cuda": "best"}  # that NeighborHash takes on a device by itself
 
 
 def read(path: Path) -> list[Record]:

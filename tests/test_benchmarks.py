@@ -26,6 +26,7 @@ from benchmarks import (
     networks,
     peers,
     quantizers,
+    queries,
     recall,
     scale,
     setting,
@@ -166,6 +167,54 @@ def test_bits_at_equal_bytes_stand_side_by_side():
     table = bits.equal([record("OPQ", 4, own=0.25), ours, record("OPQ", 8, own=0.4)])
     row = "| 4 | made | .100 / .200 | .200 / .400 | .300 / .600 |  | .250 / .500 |  |  |"
     assert table.splitlines()[2:] == [row]
+    here = {**record(bits.OURS, 4, tables=0.9), "device": "cpu", "quality": "default"}
+    assert bits.equal([record("OPQ", 4, own=0.25), here, ours, here]) == bits.equal(
+        [record("OPQ", 4, own=0.25), ours]
+    )
+
+
+def test_trainings_of_two_devices_are_not_mixed(made, tmp_path, monkeypatch):
+    """Records that state no device are of the one that their page names."""
+    monkeypatch.setattr(bits, "_load", lambda name, seed: made)
+    asked = []
+    monkeypatch.setattr(bits, "_measured", lambda data, job: asked.append(job) or {"by": {}})
+    results = tmp_path / "made.jsonl"
+    before = {"data": "made", "train": 48, "base": 48, "seed": 0, "method": bits.OURS, "bytes": 4}
+    results.write_text(
+        "".join(f"{json.dumps({**before, 'method': m})}\n" for m in ("ITQ", bits.OURS))
+    )
+    options = ["bits", "--data", "siftsmall", "--results", str(results), "--bytes", "4"]
+    for device in ("cuda", "cpu", "cpu"):
+        benchmarks.main([*options, "--methods", "ITQ", bits.OURS, "--device", device])
+    assert asked == [{**before, "device": "cpu", "quality": "default"}]
+    first = {"codes": "NeighborHash"}
+    assert queries._complete(first) == {**first, "device": "cpu", "quality": "default"}
+    assert queries._complete({"codes": "ITQ", "device": "cuda"})["quality"] is None
+    on_gpu = queries._complete({**dict.fromkeys(queries.KEY), **first, "device": "cuda"})
+    assert on_gpu["device"] == "cuda"
+
+
+def test_several_rows_are_relevant_to_a_picture():
+    """Those of its class that are nearest to it, none of which is a picture that asks."""
+    rng = np.random.default_rng(0)
+    X, other, classes = rng.normal(size=(200, 4)), rng.normal(size=(200, 6)), np.arange(200) % 4
+    data = queries.of_pictures(np.column_stack([X, np.arange(200)]), other, classes)
+    searched = data.codes[:, -1].astype(int)
+    np.testing.assert_array_equal(data.same, other[searched])
+    np.testing.assert_array_equal(data.classes, classes[searched])
+    assert (len(data.Q), data.rows.shape) == (80, (80, queries.N_ALIKE))
+    asking = np.setdiff1d(np.arange(200), searched)
+    np.testing.assert_array_equal(data.Q, other[asking])
+    assert (data.classes[data.rows] == classes[asking][:, None]).all()
+    own = np.flatnonzero(data.classes == classes[asking[0]])
+    near = nearest(data.same[own], data.Q[:1], queries.N_ALIKE, "cosine")[0][0]
+    np.testing.assert_array_equal(data.rows[0], own[near])
+    np.testing.assert_array_equal(
+        queries.nearest_of_class(data.same, data.classes)[:, 0], np.arange(120)
+    )
+    hits, rows = np.array([[0, 1, 2, 3], [9, 8, 7, 6]]), np.array([[1, 5], [9, 6]])
+    assert queries._shares(hits, rows) == [0.25, 0.75, 0.75]
+    assert queries._shares(hits, rows[:, 0]) == [0.5, 1, 1]
 
 
 def test_neighbors_go_on_where_they_were_stopped(made, tmp_path, monkeypatch, capsys):

@@ -286,6 +286,17 @@ def test_without_labels_it_learns_from_neighbours_and_says_so(here, run):
     assert told["rank"] == expected.history_[-1].rank
 
 
+def test_init_says_what_becomes_of_the_codes_before(here, run):
+    common = ("features.npy", "--hash-function", "linear", "--steps", "2")
+    run("fit", *common, "-o", "old.safetensors")
+    on = ("--init", "old.safetensors", "-o", "new.safetensors")
+    assert run("fit", *common, *on).output.splitlines()[-1] == (
+        "Codes of old.safetensors are another model's: encode all again with new.safetensors, or "
+        "learn to ask the old codes with it (auxhash fit-queries)."
+    )
+    assert "another model's" not in str(run("fit", *common, *on, "--json"))
+
+
 def test_init_goes_on_without_labels(here, run, model):
     few = ("--steps", "20", "--json")
     run("fit", "features.npy", "-o", "n.safetensors", "--bits", "10", "--seed", "2", *few,

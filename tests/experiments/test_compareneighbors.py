@@ -291,7 +291,9 @@ def test_distances_of_a_method_are_told_apart_by_their_dashes(tmp_path, briefly_
         assert not any(series.style.dashes for series in keyed)
     for comparison, told in ((found, False), (both, True)):
         write_page(comparison, tmp_path / "page.html", "command")
-        assert ("by learnt tables" in (tmp_path / "page.html").read_text("utf-8")) == told
+        text = (tmp_path / "page.html").read_text("utf-8")
+        assert ("by learnt tables" in text) == told
+        assert "at one size: the largest of at most 16 bytes, or its smallest" in text
 
 
 def test_curves_of_one_method_are_told_apart():

@@ -3,7 +3,13 @@
 import numpy as np
 import pytest
 
-from auxhash.experiments.figures.figure import FigureContent, Section, Table
+from auxhash.experiments.figures.figure import (
+    FigureContent,
+    HitList,
+    QueryExample,
+    Section,
+    Table,
+)
 from auxhash.experiments.gallery import FIRST, Gallery, Strip
 from auxhash.experiments.page import page
 from auxhash.experiments.svg import Plot, Series, Style
@@ -18,6 +24,8 @@ def address(tmp_path_factory):
     ten = np.zeros((8, 8 * FIRST), np.uint8)
     strips = [Strip(name, ten, [True] * FIRST) for name in NAMES]
     query = Strip("query", ten[:, :8], [True])
+    hits = [("words " * 40, True), ("a-name-without-spaces-" * 9, False)] * (FIRST // 2)
+    lists = [HitList(f"{name}, 16 bytes: 5 of 10", hits) for name in NAMES]
     bits = Plot("k = 100", "bits", "precision", [Series("a", Style("blue"), [8, 16], [0, 1])])
     columns = ["method", *(f"a column {at}" for at in range(12))]
     content = FigureContent(
@@ -26,13 +34,16 @@ def address(tmp_path_factory):
         [("data", "word " * 100)],
         [],
         [Gallery("g", [(query, strips)] * 4)],
+        examples=[QueryExample("a title " * 30, lists)] * 2,
+        shown="Each at one size.",
     )
     path = tmp_path_factory.mktemp("page") / "page.html"
     path.write_text(page("n", "A title", "about", content, "auxhash " + "x" * 200), "utf-8")
     return path.as_uri()
 
 
-CUT_OFF = """[...document.querySelectorAll("h1, p, dd, .query *, figure, svg.plot")]
+CUT_OFF = """[...document.querySelectorAll(
+        "h1, p, dd, .query *, .example > *, .lists h3, figure, svg.plot")]
     .filter(e => e.scrollWidth > e.clientWidth + 1 && e.clientWidth
                  || e.getBoundingClientRect().right > innerWidth + 1)
     .map(e => e.tagName + " " + e.textContent)"""

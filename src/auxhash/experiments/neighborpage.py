@@ -44,6 +44,7 @@ def write_page(
         comparison.rows,
         [] if images is None else [_gallery(comparison, images, query_images)],
         examples=_examples(comparison, names, query_names) if images is None else (),
+        shown=SIZES,
     )
     with writing(output) as temporary:
         text = page("auxhash compare", comparison.title, comparison.summary(), content, command)
@@ -51,6 +52,10 @@ def write_page(
 
 
 NOTE = "Solid: by outputs, or by the method's own distances. Dashed: by Hamming distance."
+SIZES = (
+    "Each method is shown by its best distance and at one size: the largest of at most "
+    f"{SHOWN_BYTES} bytes, or its smallest where all are larger."
+)
 NOTE_TABLES = " Long dashes: by learnt tables."
 
 

@@ -33,8 +33,8 @@ def page(name: str, title: str, about: str, content: FigureContent, command: str
         *(f'<p class="notice">{escape(note)}</p>' for note in content.notes),
         *(drawn_section(section) for section in content.sections),
         _verdicts(content.verdicts),
-        *(_gallery(shown) for shown in content.galleries),
-        _examples(content.examples),
+        *(_gallery(gallery, content.shown) for gallery in content.galleries),
+        _examples(content.examples, content.shown),
         f"<section><h2>How it was run</h2>{_protocol(content.protocol)}</section>",
     ]
     return document(name, body)
@@ -166,7 +166,7 @@ def _table(table: Table) -> str:
     return f'<div class="wide"><table>{head}<tbody>{rows}</tbody></table></div>'
 
 
-def _gallery(shown: Gallery) -> str:
+def _gallery(shown: Gallery, which: str) -> str:
     head = f"<section><h2>Queries and what comes first: {escape(shown.title)}</h2>"
     if shown.why_none:
         return f'{head}<p class="note">{escape(shown.why_none)}</p></section>'
@@ -183,12 +183,12 @@ def _gallery(shown: Gallery) -> str:
         )
     note = (
         "Queries on which the methods differ most, and the first ten retrieved, nearest first; the "
-        "bar below a picture says right or wrong."
+        f"bar below a picture says right or wrong. {which}"
     )
     return f'{head}<p class="note">{note}</p><div class="queries">{"".join(blocks)}</div></section>'
 
 
-def _examples(examples: Sequence[QueryExample]) -> str:
+def _examples(examples: Sequence[QueryExample], which: str) -> str:
     """The first query is open; a reader unfolds the others."""
     blocks = []
     for at, example in enumerate(examples):
@@ -211,7 +211,7 @@ def _examples(examples: Sequence[QueryExample]) -> str:
         return ""
     note = "The first ten of each list, nearest first; faint ones are not among the true ten."
     return (
-        f'<section><h2>Queries and what comes first</h2><p class="note">{note}</p>'
+        f'<section><h2>Queries and what comes first</h2><p class="note">{note} {which}</p>'
         f"{''.join(blocks)}</section>"
     )
 

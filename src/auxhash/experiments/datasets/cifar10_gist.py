@@ -4,6 +4,7 @@ from pathlib import Path
 
 import numpy as np
 
+from auxhash.compute.arrays import AnyArray
 from auxhash.experiments.datasets import cifar10
 from auxhash.experiments.datasets.dataset import Dataset, Points, describe, split, within
 from auxhash.experiments.datasets.fetch import cache
@@ -22,18 +23,25 @@ def load(
 ) -> Dataset:
     """The split of `cifar10` for the same seed, in GIST features and with the images."""
     pixels, labels = cifar10.read()
+    X = features(n_jobs)
+    rows = split(len(pixels), n_train, n_base, n_query, seed)
+    train, base, query = (
+        Points(X[part], labels[part], cifar10.as_images(pixels[part])) for part in rows
+    )
+    about = "GIST of grey images (8 + 8 + 4 orientations, 4 x 4 grid), queries drawn at random"
+    protocol = describe("cifar10-gist", about, train, base, query, within(train, base), seed)
+    return Dataset("cifar10-gist", train, base, query, protocol)
+
+
+def features(n_jobs: int | None = None) -> AnyArray:
+    """GIST (60,000, 320) of all images in the order of `cifar10.read`; computed if missing."""
+    pixels, _ = cifar10.read()
 
     def make(path: Path) -> None:
         with path.open("wb") as out:
             np.save(out, gist(cifar10.as_grey(pixels), n_jobs=n_jobs))
 
-    features = cache.obtain(cache.folder() / "cifar10-gist" / FEATURES, make)
-    if features.shape != (len(pixels), 320):
-        raise ValueError(f"{FEATURES} in the cache has shape {features.shape}; delete it")
-    rows = split(len(pixels), n_train, n_base, n_query, seed)
-    train, base, query = (
-        Points(features[part], labels[part], cifar10.as_images(pixels[part])) for part in rows
-    )
-    about = "GIST of grey images (8 + 8 + 4 orientations, 4 x 4 grid), queries drawn at random"
-    protocol = describe("cifar10-gist", about, train, base, query, within(train, base), seed)
-    return Dataset("cifar10-gist", train, base, query, protocol)
+    stored = cache.obtain(cache.folder() / "cifar10-gist" / FEATURES, make)
+    if stored.shape != (len(pixels), 320):
+        raise ValueError(f"{FEATURES} in the cache has shape {stored.shape}; delete it")
+    return stored

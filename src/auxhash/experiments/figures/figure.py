@@ -85,6 +85,7 @@ class FigureContent:
     galleries: Sequence[Gallery] = ()
     notes: Sequence[str] = ()
     examples: Sequence[QueryExample] = ()
+    shown: str = ""  # which results galleries and examples show, where there are more
 
 
 @dataclass(frozen=True)
