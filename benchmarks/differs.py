@@ -68,6 +68,7 @@ CIFAR: dict[str, Make] = {
     "C = 10,000": _cifar(C=10_000.0),
     "mu over b², as for eq. (3) unscaled": _cifar(mu=presets.FIRST_MU_CUT / BITS**2),
     "plain h step": _cifar(h_step="plain"),
+    "plain h step, no validation": _cifar(h_step="plain", validation=None),
     "plain h step, mu over b²": _cifar(h_step="plain", mu=presets.FIRST_MU_CUT / BITS**2),
     "blocks in random order": _cifar(order="random"),
     "plain h step, blocks in random order": _cifar(h_step="plain", order="random"),

@@ -4,7 +4,7 @@ python -m benchmarks figures [--list] [--figures NAME ...] [--h-steps plain mono
     [--hours H] [--jobs N] [--results FILE] [--folder FOLDER]
 
 Every run that docs/results has no record of, in both orders of the blocks and both forms of MAC's
-h step, each once for all figures that show it: seed by seed, MACquad last, data set by data set,
+h step, each once for all figures that show it: MACquad last, seed by seed, data set by data set,
 the shortest first, by the times of runs like it. Its records are appended to
 docs/results/figures.jsonl, of which docs/verdicts.py makes columns of their own, and its codes are
 kept in FOLDER, where `auxhash reproduce` finds them. `--list` shows the queue and the hours that it
@@ -48,10 +48,11 @@ class Queued:
     seconds: float  # estimated
 
     def __str__(self) -> str:
+        first = f"{self.figure}: {self.run}"
         if self.run.method not in PAPERS:
-            return str(self.run)
+            return first
         order = "" if self.run.method == "MACquad" else f", {self.run.order} order"
-        return f"{self.run}{order}, {self.run.h_step} h step"
+        return f"{first}{order}, {self.run.h_step} h step"
 
     def rows(self, cells: Cells) -> list[Record]:
         """The lines of the file: of the method, and of the two-step method where MAC started."""
@@ -140,9 +141,9 @@ def queue(
 
 
 def _place(one: Queued) -> tuple[Any, ...]:
-    """One data set after the other, as loading takes minutes; MACquad, which takes hours, last."""
-    data = one.run.data
-    return one.run.seed, one.run.method == "MACquad", data.name, data.cosine, one.seconds
+    """One data set after the other, as loading takes minutes; MACquad, which takes days, last."""
+    run, data = one.run, one.run.data
+    return run.method == "MACquad", run.seed, data.name, data.cosine, one.seconds
 
 
 def _verdicts() -> dict[str, Any]:
@@ -178,9 +179,9 @@ def _alone(group: Group, run: PlannedRun) -> Group:
 def _times(stored: Any) -> Times:
     """Runs of which the seconds are known."""
     return [
-        (run, record.seconds)
-        for order in ("fixed", "random")
-        for (method, run), record in stored(order, "monotone").items()
+        (replace(run, h_step=h_step), record.seconds)
+        for order, h_step in product(("fixed", "random"), H_STEPS)
+        for (method, run), record in stored(order, h_step).items()
         if method == run.method and record.seconds > 0
     ]
 
@@ -191,7 +192,7 @@ def _guess(run: PlannedRun, times: Times) -> float:
     def unlike(other: PlannedRun) -> tuple[float, ...]:
         names = ("data", "loss", "hash_function")
         others = sum(getattr(other, name) != getattr(run, name) for name in names)
-        return others, abs(math.log(run.n_bits / other.n_bits))
+        return others, other.h_step != run.h_step, abs(math.log(run.n_bits / other.n_bits))
 
     same = [(other, seconds) for other, seconds in times if other.method == run.method]
     if not same:

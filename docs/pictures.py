@@ -8,21 +8,26 @@ import json
 import runpy
 import sys
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from html import escape
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from rich.console import Console
 from sklearn.base import clone
 
 from auxhash import MACHash, MACMap
 from auxhash.experiments import datasets
+from auxhash.experiments.cells import Cells
 from auxhash.experiments.compareneighbors import curves as bit_curves
-from auxhash.experiments.figures.maps import map_plot
+from auxhash.experiments.figures.maps import DRAWN as DRAWN_MAPPINGS
+from auxhash.experiments.figures.maps import MAPS, map_plot
 from auxhash.experiments.figures.sketch import Draw, plane_plot, space_plot
 from auxhash.experiments.figures.styles import COLOURS, style
+from auxhash.experiments.reproduce import Reproduction
+from auxhash.experiments.scales import SCALES
 from auxhash.experiments.svg import HEIGHT, LEFT, WIDTH, Plot, Series, Style, draw, key, look
 from auxhash.mac import losses
 
@@ -94,6 +99,26 @@ def maps(n_train: int = 400) -> list[Plot]:
         Plot("E along the path", "mu", "E", lines, x_log=True),
         *(map_plot(title, places, data.train.y) for title, places in shown.items()),
     ]
+
+
+def mnist(folder: str = "results", step: int = 2) -> list[Plot]:
+    """Paths and maps of `auxhash reproduce maps --scale paper`, by t-SNE, every other point.
+
+    What is not in its folder of results is run.
+    """
+    figure = Reproduction(MAPS, SCALES["paper"], Cells(folder))
+    figure.run(Console(stderr=True))
+    paths, *maps = [s for s in MAPS.content(figure.scale, figure.cells, None).sections if s.rows]
+    plots = list(paths.rows[0])
+    for mapping, section in zip(DRAWN_MAPPINGS, maps, strict=True):
+        free, *mapped = section.plots
+        plots += [free] if mapping == DRAWN_MAPPINGS[0] else []
+        plots += [replace(plot, title=f"{plot.title}, {mapping}") for plot in mapped]
+    thinned = [
+        [s if s.style.joined else replace(s, x=s.x[::step], y=s.y[::step]) for s in plot.series]
+        for plot in plots
+    ]
+    return [replace(p, series=series) for p, series in zip(plots, thinned, strict=True)]
 
 
 def curves() -> list[Plot]:
@@ -510,6 +535,7 @@ DRAWN: dict[str, Callable[[], Sequence[Panel]]] = {
     "compared": compared,
     "path": path,
     "maps": maps,
+    "maps-mnist": mnist,
     "curves": curves,
     "sketch": sketch,
     "refined": refined,

@@ -62,6 +62,7 @@ def main(output: Path = OUTPUT) -> None:
         "What held": f"{verdicts['What holds in both orders']}\n\n{listed(results, 'held')}",
         "What did not hold": listed(results, "not held"),
         "Why": verdicts["What fails in both orders"],
+        "What held in one order alone": verdicts["What holds in one order alone"],
         "The h step": verdicts["The h step"],
         WHERE_MAC_STARTS: f"{setting['Question']}\n\n{setting['Answer']}",
     }
@@ -178,7 +179,8 @@ def counted(results: dict[str, dict[str, Any]]) -> str:
         "about them into tests of the numbers, which can fail. They were run with the blocks of "
         "`cut` in one order or in random order, of which the paper says nothing, and with two "
         "forms of MAC's h step: ours, “monotone”, and the paper's, “plain”. Where runs of MACcut "
-        "are missing, claims do not count; one that is tested on two data sets counts twice.\n\n"
+        "are missing, or all of MACquad, claims do not count; one that is tested on two data sets "
+        "counts twice.\n\n"
         "| setting | claims of the paper tested | held |\n|---|---|---|\n" + "\n".join(rows)
     )
 

@@ -21,17 +21,19 @@ from itertools import product
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from auxhash.experiments import claims, numbers
-from auxhash.experiments.figures import FIGURES, sketch
-from auxhash.experiments.figures.figure import Figure, GroupFigure, missing
+from auxhash.experiments.figures import FIGURES, maps, sketch
+from auxhash.experiments.figures.figure import Figure, GroupFigure, fewer_seeds, missing
 from auxhash.experiments.groups import PAPERS, TWO_STEP_OF, Group, PlannedRun, Record
 from auxhash.experiments.scales import ORDERS, PAPER, STAND_IN, Scale
 from auxhash.mac.loop import HStep
 from auxhash.mac.presets import Order
 
 RESULTS = Path(__file__).parent / "results"
-FIGURES_FILE, DIFFERS, SETTING, H_STEPS = (
-    RESULTS / f"{name}.jsonl" for name in ("figures", "differs", "setting", "hstep")
+FIGURES_FILE, DIFFERS, SETTING, H_STEPS, AUTOENCODER = (
+    RESULTS / f"{name}.jsonl" for name in ("figures", "differs", "setting", "hstep", "autoencoder")
 )
 Kind = tuple[Order, HStep]
 ENDINGS: dict[Kind, str] = {
@@ -47,7 +49,8 @@ APART = ("infinite-mnist",)  # data sets whose panels have files of their own
 STAND_IN_DATA = replace(PAPER.descriptors, name=STAND_IN)
 SCALE = replace(PAPER, descriptors=STAND_IN_DATA, seeds_quad=PAPER.seeds)
 EMPTY: dict[str, Any] = {"results": []}
-MISSING = "runs are missing"  # what a note says that does not hold with later runs
+# What notes say that does not hold with later runs.
+OUTDATED = ("runs are missing", f"in place of {PAPER.seeds}.")
 BEFORE = " --h-step monotone --iterate lowest"  # what the runs of files that do not say it had
 NOT_RUN = "**not run**"
 
@@ -59,8 +62,11 @@ Pairs = Sequence[tuple[dict[str, Any], dict[str, Any]]]
 def tables() -> dict[Path, str]:
     """Each table, by where it belongs."""
     figures = {RESULTS / f"{name}.md": text(figure) for name, figure in FIGURES.items()}
-    sources = (_lines(path) for path in (DIFFERS, SETTING, H_STEPS))
-    return figures | {RESULTS / "outside.md": outside(*sources, figure_pairs())}
+    sources = (_lines(path) for path in (DIFFERS, SETTING, H_STEPS, AUTOENCODER))
+    both = figure_pairs()
+    of_maps = {(one["loss"], one["mapping"]): one for one in _read("maps.json")["results"]}
+    others = {"outside.md": outside(*sources, both, of_maps), "h-steps.md": h_step_table(both)}
+    return figures | {RESULTS / name: table for name, table in others.items()}
 
 
 def _lines(path: Path) -> list[dict[str, Any]]:
@@ -68,12 +74,16 @@ def _lines(path: Path) -> list[dict[str, Any]]:
     return [json.loads(line) for line in text.splitlines()]
 
 
-def outside(differs: Rows, setting: Rows, h_steps: Rows, both: Pairs) -> str:
+def outside(
+    differs: Rows, setting: Rows, h_steps: Rows, autoencoder: Rows, both: Pairs, of_maps: maps.Cases
+) -> str:
     """The table of claims outside of the figures that other results say something about."""
     judged = [
         *validation_claims(differs),
         more_points(setting),
+        scales_linearly(autoencoder),
         *h_step_claims(h_steps, differs, both),
+        *maps.verdicts(of_maps),
     ]
     rows = [
         [f"{claim.words}{' †' * claim.ours}", f"**{v['verdict']}**. {v['numbers']}"]
@@ -82,32 +92,45 @@ def outside(differs: Rows, setting: Rows, h_steps: Rows, both: Pairs) -> str:
     return "\n".join([_line(["claim", "verdict"]), "|---|---|", *map(_line, rows)]) + "\n"
 
 
+# Of `python -m benchmarks differs`: runs with validation and without it, by h step.
+VALIDATED: dict[HStep, tuple[str, str]] = {
+    "monotone": ("as set", "no validation"),
+    "plain": ("plain h step", "plain h step, no validation"),
+}
+
+
 def validation_claims(rows: Rows) -> list[claims.Verdict]:
-    """Judge sec. 3.1 by runs with and without validation, seed by seed."""
-    runs = [
-        {row["seed"]: row for row in rows if row["change"] == change}
-        for change in ("as set", "no validation")
-    ]
-    both = [(runs[0][seed], runs[1][seed]) for seed in runs[0] if seed in runs[1]]
-    gains = [one["mac"]["precision"][0] - other["mac"]["precision"][0] for one, other in both]
-    fewer = sum(one["iterations"] < other["iterations"] for one, other in both)
-    shorter = sum(one["seconds"] < other["seconds"] for one, other in both)
-    n = len(both)
+    """Judge sec. 3.1 by runs with and without validation, by both h steps, seed by seed."""
+    runs = {(row["change"], row["seed"]): row for row in rows}
+    gains, fewer = list[float](), list[bool]()
+    more, saved = list[str](), list[str]()
+    for h_step, (validated, alone) in VALIDATED.items():
+        both = [
+            (run, runs[alone, seed])
+            for (change, seed), run in runs.items()
+            if change == validated and (alone, seed) in runs
+        ]
+        own = [a["mac"]["precision"][0] - b["mac"]["precision"][0] for a, b in both]
+        shorter = [a["iterations"] < b["iterations"] for a, b in both]
+        more.append(f"{', '.join(f'{gain:+.3f}' for gain in own)} ({h_step} h step)")
+        saved.append(f"{sum(shorter)} of {len(shorter)} runs ({h_step} h step)")
+        gains += own
+        fewer += shorter
     return [
         claims.Verdict(
             "Validation improves generalisation",
             False,
             all(gain > 0 for gain in gains),
-            f"Precision at 100 of MACcut with validation, less that without: "
-            f"{', '.join(f'{gain:+.3f}' for gain in gains)} ({n} seeds; needed: all above 0). "
-            "Without it, MAC learns from the points held out, too: a tenth of all.",
+            "Precision at 100 of MACcut with validation, less that without, seed by seed: "
+            f"{' and '.join(more)} (needed: all above 0). Without it, MAC learns from the points "
+            "held out, too: a tenth of all.",
         ),
         claims.Verdict(
             "Validation saves computation",
             False,
-            fewer == n,
-            f"Fewer iterations in {fewer} of {n} runs (needed: all), less time in {shorter}: a "
-            "step is computed before it is judged.",
+            all(fewer),
+            f"Fewer iterations in {' and '.join(saved)} (needed: all): a step is computed before "
+            "it is judged.",
         ),
     ]
 
@@ -130,15 +153,35 @@ def more_points(rows: Rows) -> claims.Verdict:
     )
 
 
+LINEAR = 1.1  # the largest power of the number of points that counts as linear
+
+
+def scales_linearly(rows: Rows) -> claims.Verdict:
+    """Judge sec. 5: seconds per iteration of the autoencoder, over the number of points."""
+    rows = sorted(rows, key=lambda row: row["points"])
+    points = [row["points"] for row in rows]
+    each = [row["seconds"] / row["iterations"] for row in rows]
+    power = float(np.polyfit(np.log(points), np.log(each), 1)[0])
+    listed = ", ".join(f"{s:.2f} s at {n:,}" for n, s in zip(points, each, strict=True))
+    return claims.Verdict(
+        "The binary autoencoder scales linearly with the dataset",
+        False,
+        power <= LINEAR,
+        f"An iteration takes time in proportion to the number of points to the power of "
+        f"{power:.2f} (needed: {LINEAR} at most): {listed}.",
+    )
+
+
 # Of `python -m benchmarks differs`, at the paper's size: what differs in the h step or mu alone.
 CHANGED_H_STEPS = (
     ("as set", "plain h step"),
     ("blocks in random order", "plain h step, blocks in random order"),
 )
-CHANGED_MU = (
-    ("as set", "mu over b², as for eq. (3) unscaled"),
-    ("plain h step", "plain h step, mu over b²"),
-)
+CHANGED_ALONE = (("no validation", "plain h step, no validation"),)
+CHANGED_MU: dict[HStep, tuple[str, str]] = {
+    "monotone": ("as set", "mu over b², as for eq. (3) unscaled"),
+    "plain": ("plain h step", "plain h step, mu over b²"),
+}
 
 
 def h_step_claims(rows: Rows, differs: Rows, both: Pairs) -> list[claims.Verdict]:
@@ -156,14 +199,23 @@ def h_step_claims(rows: Rows, differs: Rows, both: Pairs) -> list[claims.Verdict
     plainly = "The paper's h step lowers the loss more than ours"
     literally = "The paper's mu lowers the loss more if it belongs to eq. (3) as it stands"
     few, many = "with 2,000 points", "with 10,000 points"
+    free += _changed(differs, CHANGED_ALONE)
     literal = [(run, other) for other, run in letter if other]
+    readings = [
+        *((few, form, [p for p in literal if p[0]["h_step"] == form]) for form in CHANGED_MU),
+        *((many, form, _changed(differs, [change])) for form, change in CHANGED_MU.items()),
+    ]
     return [
         _further(f"{plainly}, without validation", free, claims.ALWAYS),
         _further(f"... with validation, {many}", _changed(differs, CHANGED_H_STEPS), claims.ALWAYS),
         _further("... with validation, in the figures", both, claims.ALWAYS),
         _further(f"... with validation, {few}", validated, claims.ALWAYS),
-        _further(f"{literally}, {few}", literal, claims.USUALLY),
-        _further(f"... {many}", _changed(differs, CHANGED_MU), claims.USUALLY),
+        *(
+            _further(
+                f"{'...' if at else f'{literally},'} {points}, {form} h step", pairs, claims.USUALLY
+            )
+            for at, (points, form, pairs) in enumerate(readings)
+        ),
         claims.Verdict(
             "The last iterate is the one of lowest L(h)",
             True,
@@ -182,14 +234,35 @@ def figure_pairs() -> Pairs:
         for (method, run), start in papers.items():
             key = TWO_STEP_OF.get(method, ""), run
             if key in ours and key in papers:
-                two_step = {"loss": start.loss}
+                case = run.data.name, run.loss, run.hash_function, ORDERS[order]
+                two_step = {"loss": start.loss, "precision": start.precision[100]}
                 a, b = (
-                    {"loss": record.loss, "two_step": two_step}
+                    {"loss": record.loss, "two_step": two_step, "case": case}
                     | {"lowest": {"precision": record.precision[100]}}
                     for record in (ours[key], papers[key])
                 )
                 pairs.append((a, b))
     return pairs
+
+
+def h_step_table(both: Pairs) -> str:
+    """Means over the runs of the figures that both h steps have, bits and seeds together."""
+    cases: dict[tuple[str, ...], list[tuple[dict[str, Any], dict[str, Any]]]] = {}
+    for pair in both:
+        cases.setdefault(pair[0]["case"], []).append(pair)
+    head = ["data", "loss", "function", "blocks", "runs", "L(h) falls by, monotone", "plain"]
+    head += ["precision at 100, two-step", "monotone", "plain"]
+    lines = [_line(head), "|---" * len(head) + "|"]
+    for case, pairs in sorted(cases.items()):
+        a, b = zip(*pairs, strict=True)
+        falls = [
+            np.mean([1 - run["loss"] / run["two_step"]["loss"] for run in own]) for own in (a, b)
+        ]
+        start = np.mean([run["two_step"]["precision"] for run in a])
+        shares = [start, *(np.mean([run["lowest"]["precision"] for run in own]) for own in (a, b))]
+        numbers = [*(f"{fall:.2%}" for fall in falls), *(f"{s:.3f}"[1:] for s in shares)]
+        lines.append(_line([*case, str(len(pairs)), *numbers]))
+    return "\n".join(lines) + "\n"
 
 
 def _changed(rows: Rows, changes: Sequence[tuple[str, str]]) -> Pairs:
@@ -253,7 +326,8 @@ def results_of(figure: Figure, name: str) -> Results:
 def of_queue(figure: GroupFigure, name: str, kind: Kind) -> dict[str, Any]:
     """Results out of figures.jsonl alone; none without a run of MAC.
 
-    Where runs of MACcut are missing, verdicts are preliminary: those of what is there so far.
+    Where runs of MACcut are missing, or all of MACquad, verdicts are preliminary: those of what is
+    there so far.
     """
     panels = [data for data in APART if name.endswith(data)]
     groups = [
@@ -267,7 +341,9 @@ def of_queue(figure: GroupFigure, name: str, kind: Kind) -> dict[str, Any]:
         return {}
     seeds = f"{len({record.seed for record in macs})} of {SCALE.seeds} seeds of MAC were run."
     verdicts = _written(claims.judge(figure.claims, _alike(records)))
-    if _missing(_with_methods(groups, ["MACcut"]), macs):
+    shown = {method for group in groups for method in group.methods if method in PAPERS}
+    none_of = shown - {record.method for record in macs}
+    if "MACquad" in none_of or _missing(_with_methods(groups, ["MACcut"]), macs):
         verdicts = [v | {"verdict": f"so far {v['verdict']}"} for v in verdicts]
     return {
         "command": QUEUE,
@@ -323,12 +399,18 @@ def together(
     if not (later or borrowed):
         return first
     later = later or {"notes": [], "command": ""}
-    notes = [n for n in dict.fromkeys([*first["notes"], *later["notes"]]) if MISSING not in n]
+    told = dict.fromkeys([*first["notes"], *later["notes"]])
+    seeds = fewer_seeds(1 + max(record.seed for record in every.values()), SCALE)
+    notes = [*filter(None, [seeds]), *(note for note in told if not _outdated(note))]
     if borrowed:
         notes.append(f"{borrowed} records are of the same runs in other figures or `{QUEUE}`.")
     notes += filter(None, [_missing(groups, list(every.values()))])
     command = "\n$ ".join(filter(None, [first["command"], later["command"]]))
     return first | {"notes": notes, "command": command}
+
+
+def _outdated(note: str) -> bool:
+    return any(words in note for words in OUTDATED)
 
 
 def _of_other_figures(groups: Sequence[Group], kind: Kind) -> list[Record]:

@@ -10,12 +10,12 @@ import argparse
 from importlib.metadata import distributions
 
 import numpy as np
-from auxhash.index import rerank
 from numpy.typing import NDArray
 from sklearn.decomposition import TruncatedSVD
 from sklearn.feature_extraction.text import TfidfVectorizer
 
 from auxhash import HammingIndex, NamedIndex, NeighborHash, datasets
+from auxhash.index import rerank
 
 
 def of_debian() -> tuple[list[str], NDArray[np.float32]]:

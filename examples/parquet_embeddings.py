@@ -9,10 +9,10 @@ import argparse
 
 import numpy as np
 import pyarrow as arrow
-from auxhash.index import rerank, tables_from_outputs
 from pyarrow import parquet
 
 from auxhash import HammingIndex, NamedIndex, NeighborHash
+from auxhash.index import rerank, tables_from_outputs
 
 
 def make(path: str) -> None:

@@ -14,19 +14,21 @@ import pytest
 # Reasons that lie in the machine or in the test, and may come up in any run.
 ANYWHERE = (
     "does not apply",
-    "needs Linux",
+    "needs Linux, to measure memory",
     "needs POSIX",
     "needs a processor with SVE",
     "root may",
     "SCIPY_ARRAY_API is not set",  # of scikit-learn's checks of estimators
 )
-# Reasons that lie in what a run has at hand: a make target names those it expects (--may-skip).
+# Reasons that lie in what a run has at hand: a make target names those it expects (--may-skip), and
+# a workflow those of its machines (PYTEST_ADDOPTS).
 NAMED = {
     "browser": "needs a browser",
     "data": "is not in the cache",
     "dist": "make dist builds it",
     "docs": "could not import 'docutils",
     "gpu": "needs a GPU",
+    "namespaces": "make namespaces",
     "soak": "make soak runs it",
     "stores": "(make test-stores)",
     "torch": "PyTorch is not installed",
@@ -48,7 +50,8 @@ def pytest_addoption(parser):
     parser.addoption(
         "--may-skip",
         type=reasons,
-        default=(),
+        action="extend",
+        default=[],
         help=f"reasons to skip a test that are expected in this run: {','.join(NAMED)}",
     )
     parser.addoption("--shuffle", type=int, metavar="SEED", help="run in this random order")

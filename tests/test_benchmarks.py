@@ -2,6 +2,7 @@
 
 import json
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -469,6 +470,26 @@ def test_the_queue_of_figures_goes_on_where_it_stopped(tmp_path):
     assert [one.run for one in queue()] == [
         one.run for one in runs if one not in (quads[0], cuts[0])
     ]
+
+
+def test_macquad_comes_last_and_every_run_has_a_line_of_its_own(tmp_path):
+    names = ["sup-nestederr", "sup-nestederr-freecodes", "run-time", "unsup-nestederr"]
+    runs = figures.queue(names, ["plain"], 2, TINY, tmp_path / "figures.jsonl")
+    methods = [one.run.method for one in runs]
+    assert {one.run.seed for one in runs} == {0, 1}
+    assert "MACcut" not in methods[methods.index("MACquad") :]
+    assert len(set(map(str, runs))) == len(runs)
+
+
+def test_times_of_the_same_h_step_come_first(tmp_path):
+    [run, *_] = (
+        one.run
+        for one in figures.queue(["sup-nestederr"], ["plain"], 1, TINY, tmp_path / "none.jsonl")
+        if one.run.method == "MACcut"
+    )
+    ours, theirs = replace(run, h_step="monotone"), replace(run, n_bits=2 * run.n_bits)
+    assert figures._guess(run, [(ours, 9.0), (theirs, 4.0)]) == 2.0
+    assert figures._guess(run, [(ours, 9.0), (replace(theirs, loss="other"), 4.0)]) == 9.0
 
 
 def test_a_run_that_fails_stops_no_queue(tmp_path, capsys, monkeypatch):

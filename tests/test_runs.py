@@ -1,5 +1,8 @@
 """The suite's own options: unexpected skips fail a run in CI, and the order may be shuffled."""
 
+import re
+from pathlib import Path
+
 import pytest
 
 from tests import runs
@@ -13,6 +16,7 @@ SKIPPING = """
     def test_gpu(i): pytest.skip("needs a GPU: none")
     def test_other(): pytest.importorskip("no_such_package")
 """
+RELEASE = "".join(path.read_text("utf-8") for path in Path(__file__).parent.glob("release/*.py"))
 ONLY_GPU = SKIPPING.replace('pytest.importorskip("no_such_package")', "pass")
 
 
@@ -42,6 +46,18 @@ def test_an_expected_skip_does_not(run):
     assert run(ONLY_GPU, "--may-skip=gpu").ret == pytest.ExitCode.OK
     assert run(ONLY_GPU, "--may-skip=torch").ret == pytest.ExitCode.TESTS_FAILED
     assert run(ONLY_GPU).ret == pytest.ExitCode.TESTS_FAILED
+
+
+def test_a_workflow_adds_the_reasons_of_its_machines(run, monkeypatch):
+    monkeypatch.setenv("PYTEST_ADDOPTS", "--may-skip=torch,gpu")
+    assert run(ONLY_GPU, "--may-skip=data").ret == pytest.ExitCode.OK
+
+
+@pytest.mark.parametrize("reason", sorted(re.findall(r"skip\(\"(needs.*?)\"", RELEASE)))
+def test_what_a_container_needs_is_not_skipped_unless_that_is_allowed(run, reason):
+    text = ONLY_GPU.replace("needs a GPU: none", reason)
+    assert run(text).ret == pytest.ExitCode.TESTS_FAILED
+    assert run(text, "--may-skip=namespaces").ret == pytest.ExitCode.OK
 
 
 def test_elsewhere_skips_are_only_counted(run):

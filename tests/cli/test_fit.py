@@ -65,11 +65,10 @@ def test_the_help_tells_the_library_s_defaults():
 
 
 def test_tables_that_are_no_better_are_said_to_be_left_out(here, run, monkeypatch):
-    monkeypatch.setattr(Judge, "by_tables", lambda *_: 2.0)
-    monkeypatch.setattr(Judge, "by_outputs", lambda *_: 2.0)
+    monkeypatch.setattr(Judge, "prefers", lambda *_: False)
     ask = ("fit", "features.npy", "--hash-function", "linear", "--steps", "20", "--bits", "8")
     ask += ("--query-function", "linear", "-o", "t.safetensors")
-    line = "Tables of queries are left out: they rank neighbours no better than outputs do."
+    line = "Tables of queries are left out: they find no more neighbours than outputs do."
     assert line in run(*ask).output
     assert not run(*ask, "--json")["tables"]
 

@@ -462,7 +462,7 @@ def test_all_codes_by_outputs(codes, run, model, monkeypatch):
     np.testing.assert_allclose(again["distances"], plain["distances"])
 
 
-def test_all_codes_by_tables(codes, run, model):
+def test_all_codes_by_tables(codes, run, model, keeps_tables):
     ask = ("search", "c.index", "queries.npy", "--model", model, "-k", "4")
     assert f"{model} has no tables: --by outputs" in run(*ask, "--by", "tables", code=1).output
     settings = {"hash_function": "linear", "query_function": "linear", "n_steps": 20}

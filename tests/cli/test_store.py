@@ -46,7 +46,7 @@ def test_search_finds_what_the_index_finds(pushed, run, model, tmp_path):
 
 @pytest.mark.parametrize("scanned", [True, False])
 @pytest.mark.parametrize("by", ["outputs", "tables"])
-def test_search_by_tables(here, run, tmp_path, monkeypatch, by, scanned):
+def test_search_by_tables(here, run, tmp_path, monkeypatch, keeps_tables, by, scanned):
     """All codes of SQLite; a shortlist of the other stores, and it says so."""
     X, Q = np.load("features.npy"), np.load("queries.npy")
     settings = {"hash_function": "linear", "query_function": "linear", "n_steps": 20}

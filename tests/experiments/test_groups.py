@@ -23,6 +23,12 @@ def group(methods=("cut", "MACcut", "ITQ"), **more):
     return Group("KSH", DATA, "ksh", (5, 25), (4,), methods, **settings)
 
 
+def test_the_sizes_of_data_are_those_of_its_parts():
+    for data in (DATA, replace(DATA, n_base=None)):
+        loaded = data.load()
+        assert data.sizes == {"base": len(loaded.base), "test set": len(loaded.query)}
+
+
 def keep(some, folder):
     cells = Cells(folder)
     for training in some.trainings():

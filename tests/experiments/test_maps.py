@@ -17,14 +17,15 @@ def test_learnt_together_it_is_better_than_fitted_afterwards(facts):
     assert E["joint"] < 0.97 * min(E["direct"], E["repeated"])
     assert E["free"] < E["joint"]
     assert E["direct"] == facts["history"][0]["loss"]
-    assert [verdict.holds for verdict in verdicts({CASE: facts})] == [True, True]
+    assert [verdict.holds for verdict in verdicts({CASE: facts})] == [True, True, True]
 
 
 def test_the_claims_can_fail(facts):
-    worse = facts | {"E": facts["E"] | {"joint": max(facts["E"].values())}}
-    assert [verdict.holds for verdict in verdicts({CASE: worse})] == [False, False]
+    cut = facts["history"][:-1]
+    worse = facts | {"E": facts["E"] | {"joint": max(facts["E"].values())}, "history": cut}
+    assert [verdict.holds for verdict in verdicts({CASE: worse})] == [False, False, False]
 
 
 def test_without_a_path_there_is_no_claim(facts):
     once = facts | {"history": facts["history"][:1]}
-    assert [verdict.holds for verdict in verdicts({CASE: once})] == [None, None]
+    assert [verdict.holds for verdict in verdicts({CASE: once})] == [None, None, None]

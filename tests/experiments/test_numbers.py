@@ -1,6 +1,7 @@
 """Numbers that are written and read back tell what the records told."""
 
 import json
+from dataclasses import replace
 
 import pytest
 
@@ -53,6 +54,7 @@ def stored(records):
 
 def test_records_come_back():
     both = [made("MACcut", 1.25, seed=0), made("MACcut", 1.125, seed=1), made("cut", 2.0)]
+    both.append(made("MACquad", 1.25, iterate="lowest"))
     found = stored(both)
     for before, after in zip(both, found, strict=True):
         assert after.key == before.key
@@ -66,6 +68,7 @@ def test_records_come_back():
             assert {name: told[name] for name in step} == step
         if before.history:
             assert after.history[0]["free_loss"] == before.history[0]["free_loss"]
+            assert after.iterate == before.iterate
     assert numbers.entries(found) == numbers.entries(both)
 
 
@@ -84,7 +87,8 @@ def test_what_was_not_measured_stays_so():
 
 def older(entry):
     """As files were written before."""
-    entry = {k: v for k, v in entry.items() if not k.endswith("at radius") and k != "points"}
+    since = ("points", "iterate")
+    entry = {k: v for k, v in entry.items() if not k.endswith("at radius") and k not in since}
     if "seconds of steps" in entry:
         entry["seconds"] = entry.pop("seconds of steps")
     return entry
@@ -97,7 +101,7 @@ def test_older_files():
     assert [step["seconds"] for step in found.history] == [3.0, 1.0, 1.25]
     assert [recall for recall, _ in found.radius] == pytest.approx([0.1 * i for i in range(1, 10)])
     assert found.radius[4][1] == pytest.approx(0.9 - 0.05 * 8)
-    assert (found.points, found.all_radii) == (0, False)
+    assert (found.points, found.all_radii, found.iterate) == (0, False, "lowest")
 
 
 def test_claims_about_all_radii_are_not_judged_by_some():
@@ -124,11 +128,11 @@ def verdicts():
 def test_later_runs_are_judged_with_the_first(verdicts):
     figure = FIGURES["sup-nestederr"]
     cut, quad = (
-        [made(name, loss) for name, loss in both.items()]
+        [made(name, loss, iterate="lowest") for name, loss in both.items()]
         for both in ({"MACcut": 1.25, "cut": 2.0}, {"MACquad": 1.5, "quad": 1.75})
     )
-    missing = "3 of 24 runs are missing, and with them what they would show."
-    first = result(figure, cut, command="the first", notes=["Run with one seed.", missing])
+    outdated = ["Run with one seed in place of 3.", "3 of 24 runs are missing, and more."]
+    first = result(figure, cut, command="the first", notes=outdated)
     before = first["verdicts"][0]["numbers"].replace("37.5%", "37.4%")  # of numbers not rounded
     first["verdicts"][0]["numbers"] = before
     first["verdicts"][1]["numbers"] = "words of another test"
@@ -146,8 +150,12 @@ def test_later_runs_are_judged_with_the_first(verdicts):
     assert told["cut usually outperforms quad"][0] == "not held"
     assert "at both in 0 of 2 curves" in told[figure.claims[-1].words][1]  # the first has no others
     # MACcut, MACquad and KSH with two hash functions and three numbers of bits, and eSPLH's MACcut.
-    assert found["notes"][:2] == ["Run with one seed.", "On another machine."]
+    assert found["notes"][:2] == ["Run with one seed in place of 3.", "On another machine."]
     assert found["notes"][2].startswith("22 of 24 runs are missing")
+    second = result(figure, [replace(record, seed=1) for record in cut], command="", notes=[])
+    found = verdicts["together"](figure, first, second)
+    assert found["notes"][0] == "Run with 2 seeds in place of 3."
+    assert not any("one seed" in note for note in found["notes"])
 
 
 def test_panels_that_were_never_run_are_still_missing(verdicts):
@@ -160,9 +168,10 @@ def test_panels_that_were_never_run_are_still_missing(verdicts):
     first = result(figure, cut, command="")
     first["results"] = [older(entry) for entry in first["results"]]
     found = verdicts["together"](figure, first, result(figure, quad, command=""))
-    assert found["notes"][0].startswith("3 of 7 runs are missing")
-    assert "MACcut, mu found" in found["notes"][0]
-    assert "LIBSVM" in found["notes"][0]
+    _, missing = found["notes"]
+    assert missing.startswith("3 of 7 runs are missing")
+    assert "MACcut, mu found" in missing
+    assert "LIBSVM" in missing
     told = {v["claim"]: v["numbers"] for v in found["verdicts"]}
     assert "1.00 to 1.00 times as long" in told[figure.claims[0].words]
 

@@ -12,7 +12,7 @@ from click.testing import CliRunner
 from auxhash.cli import main
 from auxhash.experiments import runs
 from auxhash.experiments.cells import Cells
-from auxhash.experiments.figures import FIGURES, sketch
+from auxhash.experiments.figures import EVERY, FIGURES, maps, sketch
 from auxhash.experiments.reproduce import Reproduction
 from auxhash.experiments.scales import PAPER, SCALES, TINY
 from auxhash.learn.paper import cut, maccut
@@ -34,6 +34,7 @@ NAMES = [
     "unsup-nestederr",
     "unsup-nestederr1",
 ]
+REMARKS = ["maps"]  # figures of what the paper only remarks on
 ONE_OF_A_KIND = (
     "free-codes",
     "run-time",
@@ -87,12 +88,13 @@ def test_both_forms_of_the_h_step(trained, tmp_path):
 def test_the_figures_of_the_paper():
     assert sorted(FIGURES) == NAMES
     output = CliRunner().invoke(main, ["reproduce", "--list"]).output
-    assert all(name in output for name in NAMES)
+    assert list(EVERY) == [*FIGURES, *REMARKS]
+    assert all(name in output for name in EVERY)
     assert [one.number for one in FIGURES.values()] == [
         *("Fig. 2", "Fig. 3", "Fig. 4", "Sec. 4.3", "Fig. 5", "Fig. 6"),
         *("Fig. 7", "Fig. 8", "Fig. 9", "Fig. 10", "Fig. 11", "Fig. 12"),
     ]
-    assert all(one.number in output for one in FIGURES.values())
+    assert all(one.number in output for one in EVERY.values())
 
 
 def test_one_default_of_the_order():
@@ -139,8 +141,9 @@ def shared(tmp_path_factory):
     return tmp_path_factory.mktemp("shared")
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", [*NAMES, *REMARKS])
 def test_a_figure_from_the_command_to_the_page(name, shared, tmp_path, monkeypatch):
+    monkeypatch.setattr("auxhash.learn.regression.FIRST_STEPS", 100)  # of the networks of maps
     numbers = tmp_path / "docs" / "numbers.json"
     seeds = [] if name == "run-time" else ["--seeds", "1"]  # one figure is enough for the spread
     output = reproduce(shared, name, *seeds, "--numbers", str(numbers))
@@ -148,7 +151,7 @@ def test_a_figure_from_the_command_to_the_page(name, shared, tmp_path, monkeypat
     assert f"{name}-tiny.html" in output.replace("\n", "")
     text = (shared / f"{name}-tiny.html").read_text()
     page = ElementTree.fromstring(text.removeprefix("<!DOCTYPE html>\n"))
-    assert page.find("body/main/header/h1").text == f"{FIGURES[name].number}: {FIGURES[name].title}"
+    assert page.find("body/main/header/h1").text == f"{EVERY[name].number}: {EVERY[name].title}"
     head = "".join(page.find("body/main/header/p").itertext())
     assert "Scale: tiny: 50 to 60 training points, at most 200 searched, " in head
     assert "Scale: tiny" in output
@@ -185,6 +188,7 @@ def test_a_figure_from_the_command_to_the_page(name, shared, tmp_path, monkeypat
     # The report only reads: with every way to train barred, it says the same again.
     monkeypatch.setattr(runs, "train", never)
     monkeypatch.setattr(sketch.Draw, "run", never)
+    monkeypatch.setattr(maps.MapRun, "run", never)
     again = ["--report-only", "--output", str(tmp_path / "again.html")]
     reproduce(shared, name, *seeds, *again)
     assert (tmp_path / "again.html").read_text() == text

@@ -64,7 +64,7 @@ def test_labels_that_a_conversion_would_change_stay_text(write, cells, kind):
         ('a\n"b\nc\n', r"a\.csv is not a \.csv file: unexpected end of data"),
         (b"a\0b\nc\n", r"a\.csv is not a \.csv file: it holds a NUL byte"),
         ("a" * 200_000, r"a\.csv is not a \.csv file: field larger than field limit"),
-        ("a;b,c\nd;e,f\n", r"it cannot be told whether ',' or ';' separates the cells"),
+        ("a;b,c\nd;e,f\n", r"it is not clear whether ',' or ';' separates the cells"),
     ],
 )
 def test_labels_that_are_missing_or_unclear_are_refused(write, text, message):

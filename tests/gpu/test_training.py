@@ -4,6 +4,7 @@ import copy
 import pickle
 import warnings
 from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -14,8 +15,11 @@ import auxhash
 from auxhash import EndToEndHash, MACHash, NeighborHash, Refine
 from auxhash.codes import unpack
 from auxhash.compute import device as devices
+from auxhash.compute import threads
+from auxhash.learn import neighborhash
 from auxhash.learn.smooth.rank import _soft_rank
 from auxhash.learn.smooth.similar import SameClass
+from auxhash.learn.smooth.tables import Asker, packed
 from auxhash.mac import affinity, losses
 from auxhash.mac.affinity import build
 
@@ -192,6 +196,42 @@ def test_neighbours_are_learnt_there(gpu, points):
     )
     assert there.device_ == "cuda"
     assert there.history_[-1].rank == pytest.approx(here.history_[-1].rank, rel=0.3)
+
+
+@pytest.mark.parametrize("quality", ["fast", "best"])  # of codes that stay, and of codes that move
+def test_tables_are_learnt_there(gpu, points, quality, keeps_tables, monkeypatch):
+    small = neighborhash.PLANS[quality]._replace(n_hidden=8, n_steps=20, table_steps=20)
+    monkeypatch.setitem(neighborhash.PLANS, quality, small)
+    settings = {"quality": quality, "query_function": "linear", "hash_function": "linear"}
+    there, here = (
+        NeighborHash(12, n_steps=20, **settings, random_state=0, device=device).fit(points[0])
+        for device in ("cuda", "cpu")
+    )
+    assert there.tables(points[0]).shape == here.tables(points[0]).shape == (60, 2, 256)
+    assert there.history_[-1].table_rank == pytest.approx(here.history_[-1].table_rank, rel=0.3)
+
+
+def test_a_query_s_side_is_the_same_there(gpu, rng):
+    """Vectors of codes, and gradients by the codebook and by bits."""
+    C = rng.normal(size=(2 * 256, 5)).astype(np.float32)
+    codes = rng.integers(0, 256, (30, 2)).astype(np.uint8)
+    pull = rng.normal(size=(30, 5)).astype(np.float32)
+    with threads.pool() as run:
+        there, here = (
+            [
+                device.fetch(each)
+                for each in (
+                    asker.vectors(device.put(codes), run),
+                    asker.through_bits(device.put(pull), device.put(codes), 12, run),
+                    asker.gather(device.put(pull), device.put(codes), run),
+                    packed(device.put(pull)),
+                )
+            ]
+            for device in (gpu, devices.CPU)
+            for asker in (Asker(SimpleNamespace(device=device, parameters=[], rates=()), C.copy()),)
+        )
+    for one, other in zip(there, here, strict=True):
+        np.testing.assert_allclose(one, other, rtol=1e-4, atol=1e-5)
 
 
 @pytest.mark.parametrize("hash_function", ["linear", "rbf", "network"])

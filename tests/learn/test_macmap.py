@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from sklearn.base import clone
 from sklearn.datasets import load_digits
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.estimator_checks import check_estimator
 
 import auxhash
@@ -75,6 +76,13 @@ def test_new_points_land_among_their_kind(fitted, digits):
     assert np.abs(fitted.transform(X) - fitted.embedding_).max() < 0.1 * np.ptp(fitted.embedding_)
 
 
+def test_a_path_that_ends_before_both_agree_is_warned_of(digits):
+    one = MACMap(mapping="linear", max_iter=1, **QUICK)
+    with pytest.warns(ConvergenceWarning, match=r"after max_iter=1 iterations.*tol=0\.02"):
+        one.fit(digits[0])
+    assert one.history_[-1].distance > one.tol
+
+
 def test_labels_and_pairs_are_learnt_from(fitted, digits):
     X, y, _, _ = digits
     alone = fitted.transform(X)
@@ -84,6 +92,7 @@ def test_labels_and_pairs_are_learnt_from(fitted, digits):
 
 
 @pytest.mark.parametrize("mapping", ["linear", "rbf", "network"])
+@pytest.mark.filterwarnings("ignore:Z and F:sklearn.exceptions.ConvergenceWarning")
 def test_the_same_seed_gives_the_same_bytes_on_any_threads(mapping, digits, tmp_path):
     files = []
     for n_jobs in (1, 3):
@@ -124,6 +133,7 @@ def test_a_map_is_no_model_that_makes_codes(fitted, tmp_path):
 
 
 @pytest.mark.parametrize("width", [1, 3])
+@pytest.mark.filterwarnings("ignore:Z and F:sklearn.exceptions.ConvergenceWarning")
 def test_other_dimensions(width, digits):
     one = MACMap(n_components=width, mapping="linear", max_iter=2, **QUICK).fit(digits[0][:60])
     assert one.transform(digits[2]).shape == (N, width)

@@ -22,6 +22,7 @@ from auxhash.learn.training import ranking
 from auxhash.mac import hashfunctions
 from auxhash.search import metrics
 from auxhash.search.index import tables_from_outputs
+from auxhash.search.index.tables import distances
 from tests.conftest import SOAK
 from tests.programs import run_python
 
@@ -185,10 +186,24 @@ def test_without_cupy_a_gpu_is_refused_and_auto_takes_the_processor(digits, monk
     assert NeighborHash(**QUICK, device="auto").fit(digits[0]).device_ == "cpu"
 
 
-@pytest.mark.parametrize("kind", ["linear", "network"])
-def test_killed_anywhere_it_ends_the_same(kind, digits, tmp_path, monkeypatch):
+TABLES = {"query_function": "network"}
+
+
+@pytest.mark.parametrize(
+    ("kind", "tables"),
+    [
+        ("linear", {}),
+        ("network", {}),
+        ("linear", {**TABLES, "quality": "fast"}),
+        ("network", {**TABLES, "quality": "best"}),  # codes and tables together
+    ],
+)
+def test_killed_anywhere_it_ends_the_same(kind, tables, digits, tmp_path, monkeypatch):
     X = digits[0][:200]
-    hasher = NeighborHash(**{**QUICK, "n_steps": 12}, hash_function=kind)
+    hasher = NeighborHash(**{**QUICK, "n_steps": 12}, hash_function=kind, **tables)
+    monkeypatch.setattr(ranking.Judge, "prefers", lambda *_: True)  # tables are kept
+    for name, plan in neighborhash.PLANS.items():
+        monkeypatch.setitem(neighborhash.PLANS, name, plan._replace(n_hidden=16))
     if kind == "network":
         own = hashfunctions.NetworkHash(16, decay=0.0, dropout=0.3, noise=0.1)
         hasher.set_params(hash_function=own)
@@ -203,7 +218,7 @@ def test_killed_anywhere_it_ends_the_same(kind, digits, tmp_path, monkeypatch):
             yield step
             raise KilledError
 
-    for _ in range(11):
+    for _ in range(len(whole.history_) - 1):
         with monkeypatch.context() as patch:
             patch.setattr(ranking.RankTraining, "_steps", killed)
             with pytest.raises(KilledError):
@@ -211,6 +226,8 @@ def test_killed_anywhere_it_ends_the_same(kind, digits, tmp_path, monkeypatch):
     resumed = clone(hasher).fit(X, checkpoint=tmp_path)
     np.testing.assert_array_equal(resumed.decision_function(X), whole.decision_function(X))
     assert [s.rank for s in resumed.history_] == [s.rank for s in whole.history_]
+    if tables:
+        np.testing.assert_array_equal(resumed.tables(X), whole.tables(X))
     with pytest.raises(ValueError, match="n_bits was 12 and is 13"):
         clone(hasher).set_params(n_bits=13).fit(X, checkpoint=tmp_path)
     again = clone(hasher).fit(X, checkpoint=tmp_path)  # finished: at once
@@ -307,12 +324,38 @@ def test_tables_rank_neighbours_better_than_bits(hash_function, query_function, 
     assert isinstance(hasher.tables_.vector, kind) or hash_function == "rbf"
 
 
-def test_tables_no_better_than_outputs_are_not_kept(digits, monkeypatch):
+@pytest.mark.parametrize("asked", [False, True])
+def test_tables_are_kept_if_they_find_more_than_outputs(asked, digits, monkeypatch):
+    """Of the points that judge, by what a search among all points finds."""
     hasher = NeighborHash(**QUICK, hash_function="linear", query_function="network")
-    monkeypatch.setattr(ranking.Judge, "by_outputs", lambda *args: 1.0)
-    assert clone(hasher).fit(digits[0]).tables_ is None
-    monkeypatch.setattr(ranking.Judge, "by_outputs", lambda *args: 1e9)
-    assert clone(hasher).fit(digits[0]).tables_ is not None
+    X, shares = digits[0], []
+    share = ranking.Judge._share_found
+
+    def noted(judge, tables, codes, lists):
+        every = np.broadcast_to(codes, (len(tables), *codes.shape))
+        apart = distances(tables, np.arange(len(tables))[:, None], every)
+        counts = []
+        for own, ranked in zip(judge.own, np.argsort(apart, axis=1, kind="stable"), strict=True):
+            near = set(lists.listed(np.array([own]))[1])
+            others = ranked[ranked != own]
+            counts.append([len(near & set(others[:k])) for k in (10, 100)] + [len(near)])
+        *within, total = np.sum(counts, axis=0)
+        shares.append(share(judge, tables, codes, lists))
+        assert shares[-1] == pytest.approx(sum(within) / total)
+        return shares[-1]
+
+    monkeypatch.setattr(ranking.Judge, "_share_found", noted)
+    more = {"queries": X[:60] + 0.1, "relevant": np.arange(60)} if asked else {}
+    learnt = hasher.fit(X, **more)
+    assert (learnt.tables_ is not None) == (shares[0] > shares[1])
+
+
+@pytest.mark.parametrize(("by_tables", "kept"), [(0.5, False), (0.6, True)])
+def test_tables_no_better_than_outputs_are_not_kept(by_tables, kept, digits, monkeypatch):
+    shares = iter([by_tables, 0.5])
+    monkeypatch.setattr(ranking.Judge, "_share_found", lambda *_: next(shares))
+    hasher = NeighborHash(**QUICK, hash_function="linear", query_function="network")
+    assert (hasher.fit(digits[0]).tables_ is not None) == kept
 
 
 @pytest.mark.parametrize(("n", "learns"), [(999, False), (1_000, True)])
@@ -328,7 +371,7 @@ def test_points_that_judge_are_not_learnt_from(digits):
     judged = run.judge.rows[: run.judge.rank.batch]
     assert len(judged) == 25
     assert not np.isin(judged, run.objective.points).any()
-    run._begin_tables(hashfunctions.SVMHash(hashfunctions.Scaled()))
+    run.begin_tables(hashfunctions.SVMHash(hashfunctions.Scaled()))
     assert len(run.objective.points) >= 475
     assert not np.isin(judged, run.objective.points).any()
     assert (run.objective.points < 500).sum() == 475

@@ -265,7 +265,7 @@ def test_rivals_are_half_of_the_sample_and_no_row_is_in_it_twice(documents):
     near = set(rivals.near[:50].ravel().tolist())
     assert near.issuperset(drawn.tolist())
     known = Relevant(np.arange(N + 1), np.arange(N), N)
-    asker = SimpleNamespace(device=CPU)
+    asker = SimpleNamespace(device=CPU, smooth=SimpleNamespace(begin=lambda rng: None))
     rank = QueryRank(rivals_of(np.arange(N), index.packed), known, asker, 1, 1.0, 64, 300, (BITS,))
     batch = next(rank.batches(np.random.default_rng(0)))
     sample = batch[2 * rank.batch :]

@@ -5,6 +5,7 @@ import datetime
 import decimal
 import enum
 import functools
+import re
 import textwrap
 import threading
 from types import ModuleType
@@ -59,6 +60,7 @@ def test_values_in_words_tell_them_apart():
     values += [datetime.date(2020, 1, 1), datetime.date(2020, 1, 2), Colour.RED, Colour.BLUE]
     values += [np.datetime64("2020-01-01"), np.datetime64("2020-01-01", "ns"), 10**5000, -0.0, 0.0]
     values += [functools.partial(losses.ee, lam=2), functools.partial(losses.ee, lam=3)]
+    values += [re.compile("a"), re.compile("b")]
     values += [RandomForestClassifier, np, np.add, np.exp, len, [1].append, [2].append]
     words = [in_words(value) for value in values]
     assert len(set(words)) == len(words)

@@ -42,7 +42,7 @@ class Installed:
             env=self.environment(**more),
             capture_output=True,
             text=True,
-            timeout=1200,
+            timeout=3600,
         )
         assert done.returncode == 0, done.stderr + done.stdout
         return done.stdout, done.stderr

@@ -104,10 +104,9 @@ def test_the_file_says_what_a_container_needs():
 @pytest.fixture
 def contained(tmp_path):
     """Run a script in a namespace of mounts, with the root folder; what it prints."""
-    if shutil.which("unshare") is None or os.geteuid():
-        pytest.skip("needs Linux and root")
-    if subprocess.run(["unshare", "--mount", "--net", "true"]).returncode:
-        pytest.skip("needs Linux that lets root make namespaces")
+    namespaces = ["unshare", "--mount", "--net", "true"]
+    if shutil.which("unshare") is None or os.geteuid() or subprocess.run(namespaces).returncode:
+        pytest.skip("needs root that may make namespaces")
     root = tmp_path / "root"
     root.mkdir(mode=0o755)
 

@@ -7,6 +7,9 @@ from contextlib import contextmanager
 
 import numpy as np
 import pytest
+from click.testing import CliRunner
+
+from auxhash.cli import main
 from auxhash.client import (
     AnswerError,
     Client,
@@ -16,9 +19,6 @@ from auxhash.client import (
     TokenError,
     UnreachableError,
 )
-from click.testing import CliRunner
-
-from auxhash.cli import main
 from tests.cli.conftest import make_photos
 from tests.serve.conftest import FEATURES
 

@@ -89,7 +89,7 @@ def _numbers(
 @click.option(
     "--query-function",
     help="Without labels, or of pictures: network or linear learns tables of queries as well, none "
-    "does not; auto (the default) takes a network from 10,000 points on, and none of pictures.",
+    "does not; auto (the default) takes a network from 1,000 points on, and none of pictures.",
 )
 @click.option(
     "--prefixes",
@@ -615,7 +615,7 @@ def _show_fitted(
     shown: list[RenderableType] = [message]
     if not reached.get("tables", True):
         shown.append(
-            "Tables of queries are left out: they rank neighbours no better than outputs do."
+            "Tables of queries are left out: they find no more neighbours than outputs do."
         )
     if expected:
         result["expected_recall"] = [vars(each) for each in expected]

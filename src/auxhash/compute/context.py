@@ -140,7 +140,7 @@ class Context:
 
     n_jobs: int | None = None  # threads; see `threads.count`
     peers: Peers | None = None  # None: a single process with all points
-    listener: Listener | None = None  # to be told of long loops
+    listener: Listener | None = None  # of the progress of long loops
     expected: ExpectedTime | None = None  # of the training under way
 
 

@@ -116,6 +116,7 @@ class Record:
     seconds: float = float("nan")  # of training
     points: int = 0  # trained on
     all_radii: bool = True  # whether `radius` has every radius, 0 to b
+    iterate: Returned = "last"  # which MAC returned
 
     @property
     def key(self) -> tuple[str, str, str, int, int]:
@@ -219,6 +220,7 @@ class Group:
             history,
             facts["history"][0]["seconds"] if method in TWO_STEP_OF else facts["seconds"],
             len(data.train),
+            iterate=training.iterate,
         )
 
 

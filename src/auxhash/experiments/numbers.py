@@ -2,8 +2,8 @@
 
 An entry holds all seeds of one group, method, hash function and number of bits. So runs of several
 machines can be judged together, without their codes. Older files have fewer digits, of the curve of
-precision over recall some points alone, no number of points, and the seconds of the steps in the
-place of the run's.
+precision over recall some points alone, no number of points, the seconds of the steps in the place
+of the run's, and do not say that MAC returned the iterate of lowest L(h).
 """
 
 from collections.abc import Iterable, Sequence
@@ -16,7 +16,7 @@ from auxhash.experiments.groups import TWO_STEP_OF, Record
 
 DIGITS = 9  # fewer would make ties of what is not the same
 
-# What is told of MAC's steps, by its name in the file.
+# Fields of MAC's steps, by their names in the file.
 STEPS = {
     "score": "score",
     "accepted": "accepted",
@@ -56,6 +56,7 @@ def _entry(own: Sequence[Record]) -> Written:
     }
     entry["seconds"] = [_round(r.seconds) for r in own]
     if one.history and one.method not in TWO_STEP_OF:
+        entry["iterate"] = one.iterate
         entry["history"] = [[_round(s["loss"]) for s in r.history] for r in own]
         entry["free loss"] = [_round(r.history[0]["free_loss"]) for r in own]
         every = {key: _steps(own, name) for key, name in STEPS.items()}
@@ -104,6 +105,7 @@ def _record(entry: Written, at: int) -> Record:
         _number(seconds),
         entry.get("points", 0),
         all_radii=all_radii,
+        iterate=entry.get("iterate") or "lowest",
     )
 
 

@@ -35,6 +35,11 @@ class Data:
         """Title of a panel: the paper's data set, or the one taken in its place."""
         return place if self.name in PAPERS else f"{self.name} in the place of {place}"
 
+    @property
+    def sizes(self) -> dict[str, int]:
+        """Numbers of points in base and test set; what the settings leave open is loaded."""
+        return {"base": self.n_base or len(self.load().base), "test set": self.n_query}
+
     def load(self) -> Dataset:
         """Points without ground truth: what is trained on does not depend on it."""
         return _load(replace(self, n_true=0))
@@ -102,7 +107,7 @@ PAPER = Scale(
     Data("cifar10-gist", 10_000),
     Data("infinite-mnist", 10_000),
     # K = 20 000 is fig. 7's; the paper does not give that of figs. 10 to 12.
-    Data(SIFT, 10_000, n_query=10_000, labelled=False, n_true=20_000),
+    Data(SIFT, 10_000, 1_000_000, 10_000, labelled=False, n_true=20_000),
     n_train_compared=5_000,
     bits=(16, 32, 48),
     bits_compared=(16, 32, 48, 64),

@@ -289,7 +289,7 @@ def _delimiter(path: Path) -> str:
         even = [mark for mark in tied if _is_even(path, mark)]
         if len(even) != 1:
             every = " or ".join(map(repr, tied))
-            raise ValueError(f"{path}: it cannot be told whether {every} separates the cells")
+            raise ValueError(f"{path}: it is not clear whether {every} separates the cells")
         tied = even
     return tied[0]
 

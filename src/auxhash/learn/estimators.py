@@ -216,7 +216,8 @@ class MACHash(AffinityHash):
         penalty: "quadratic" or "augmented" (Lagrangian).
         h_step: "monotone" lets a bit keep its old classifier where the new one misclassifies more
             of Z, so that L_P never rises; "plain" fits every classifier without this condition, as
-            the paper does (sec. 3.2, fig. 1).
+            the paper does (sec. 3.2, fig. 1). With refine=None and 10,000 points, "plain" mostly
+            ends with a lower L(h); with refinement both end alike (`docs/verdicts.md`).
         iterate: which of the accepted steps MAC ends with, and refinement starts from: "lowest",
             that of the lowest L(h), the two-step solution included; or, as in the paper (fig. 1),
             the "last".

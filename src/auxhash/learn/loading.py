@@ -78,7 +78,7 @@ def _hasher(stored: StoredModel, trusted: Sequence[str], unstored: dict[str, obj
     hasher: Hasher = cls(**values["parameters"])
     for name, value in learnt.items():
         if hasattr(cls, name) or name in values["parameters"]:
-            raise ValueError(f"{name} is nothing that {stored.kind} learns")
+            raise ValueError(f"{stored.kind} has no learnt attribute {name}")
         setattr(hasher, name, value)
     if model is not None and model.table_function is not None:
         hasher.tables_ = model.table_function

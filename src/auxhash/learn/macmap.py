@@ -2,6 +2,7 @@
 
 import math
 import os
+import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
@@ -9,6 +10,7 @@ from typing import Any, Literal, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
 from auxhash.compute import checks, context, threads
@@ -48,7 +50,8 @@ class MACMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator): 
         mu: mu_1, the first positive mu, or "auto": that at which the penalty is 1% of E.
         alpha: factor from one mu to the next.
         max_iter: the most iterations, after the direct embedding; 0 for this alone.
-        tol: distance of Z and F(X), relative to the size of the map, at which the path ends.
+        tol: distance of Z and F(X), relative to the size of the map, at which the path ends. Where
+            max_iter ends it before, a ConvergenceWarning says so.
         random_state: seed, Generator or RandomState. The same seed gives the same map on any number
             of threads.
         n_jobs: threads; None takes every core that this process may use, not 1.
@@ -111,6 +114,14 @@ class MACMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator): 
         steps = path.steps(Energy(P, self.loss), regression(self.mapping, X, regressing), Z)
         self.history_ = []
         best, state = lowest(self._kept(steps))
+        apart = self.history_[-1].distance
+        if self.max_iter and apart > self.tol:
+            warnings.warn(
+                f"Z and F(X) do not agree after max_iter={self.max_iter} iterations: their "
+                f"distance is {apart:.2g}, and tol={self.tol:g}",
+                ConvergenceWarning,
+                stacklevel=3,
+            )
         self.mapping_, self.embedding_, self.loss_ = state.mapping, state.Z, best.loss
         self.n_iter_ = len(self.history_)
         return self

@@ -92,10 +92,11 @@ class NeighborHash(Hasher):
             2,000, and at least 500 where they would go over the points more than 400 times.
         query_function: "network" or "linear" learns `tables` of queries, too: a distance that ranks
             codes better than the Hamming distance does, and needs nothing but the codes from an
-            index. With "linear", it is that of an additive quantiser. "auto" takes a network from
+            index. With "linear", it is that of an additive quantiser; of "rbf", either is linear in
+            the kernels. "auto" takes a network from
             1,000 points on, and none for a PyTorch module; None learns no tables. They are kept
-            only if they rank the neighbours of points that they were not learnt from better than
-            outputs do.
+            only if points that they were not learnt from find more neighbours by them than by
+            outputs, among the first 10 and 100.
         prefixes: numbers of bits, multiples of 8 and rising, whose first bits are to be codes of
             their own: (32, 64) in a code of 128 bits.
         quality: "fast", "default" or "best": how large a network and how many points per step are.

@@ -73,6 +73,7 @@ TRUSTED = {
     }.items()
     for name in names.split()
 }
+KERNELS = ("linear", "poly", "rbf", "sigmoid")  # of libsvm that need nothing but the points
 PLAIN = ("builtins.", "numpy.")  # modules whose types are left to skops to judge
 DATED = 1980, 1, 1, 0, 0, 0  # the earliest date that a zip file can hold
 
@@ -301,8 +302,10 @@ def _check_vectors(model: Any) -> None:
     for name, shape in shapes.items():
         if np.shape(getattr(model, name)) != shape:
             raise ValueError(f"it has a damaged attribute {name!r}")
+    if model.kernel not in KERNELS:
+        raise ValueError(f"it has the kernel {model.kernel!r}, which is none of {KERNELS}")
     counts = model._n_support.astype(np.int64)
-    if (counts < 0).any() or counts.sum() != n or model._sparse or model.kernel == "precomputed":
+    if (counts < 0).any() or counts.sum() != n or model._sparse:
         raise ValueError("it has other support vectors than it says")
 
 

@@ -172,7 +172,7 @@ def check_learnt(hasher: Any, names: set[str]) -> None:
         if name in SKLEARN:
             fine = SKLEARN[name](value)
         elif name not in declared or not name.endswith("_"):
-            raise ValueError(f"{name} is nothing that {type(hasher).__name__} learns")
+            raise ValueError(f"{type(hasher).__name__} has no learnt attribute {name}")
         else:
             fine = _fits(value, declared[name])
             check(value)

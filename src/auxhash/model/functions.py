@@ -4,6 +4,7 @@ None of them can be trained again: each has `decision` alone. Most are `Weighted
 per bit and feature, over a feature map of their own.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Self
 
@@ -101,7 +102,7 @@ class LogProbabilities:
 class WeightedHash(FixedHash):
     """h(x) = sign(W'f(x)), f a feature map; no bias."""
 
-    map: Any  # a FeatureMap
+    map: Callable[[AnyArray], Array]  # features
     W: Array  # (F, b)
 
     def check_read(self) -> None:

@@ -10,6 +10,7 @@ cannot take locks, nor functions inside other values or without a source file, c
 whose closures differ, and tells equal arrays of another order in memory apart.
 """
 
+import copyreg
 import functools
 import hashlib
 import sys
@@ -205,7 +206,8 @@ class _Words:
             parts = {field.name: getattr(value, field.name, None) for field in fields(value)}
             return f"{kind} {self.short(parts)}"
         try:  # taken apart as for a copy; an estimator, into parameters and what it has learnt
-            parts = value.__reduce_ex__(4)
+            known = copyreg.dispatch_table.get(type(value))
+            parts = known(value) if known else value.__reduce_ex__(4)
         except Exception:  # a lock, an open file
             parts = getattr(value, "__dict__", None)
             return kind if parts is None else f"{kind} {self.short(dict(parts))}"

@@ -119,6 +119,8 @@ def export_onnx(
         raise ValueError(f'dtype must be "float32" or "float64", got {dtype!r}')
     if with_defaults(model.hash_function).export_onnx(path, model.n_bits, dtype):
         written = onnx.load(path)
+        if model.table_function is not None:
+            _add_tables(onnx, model.table_function, written.graph)
     else:
         written = _graph(onnx, model, dtype)
     onnx.helper.set_model_props(written, {"fingerprint": model.fingerprint})
@@ -142,13 +144,9 @@ def _graph(onnx: Any, model: "Model", dtype: str) -> Any:
     value = onnx.helper.make_tensor_value_info
     results = [value("codes", types.UINT8, ["n", weights.shape[1]])]
     if model.table_function is not None:
-        shape = [0, *model.table_function.codebook.shape[:2]]  # 0: as many as there are queries
-        terms = (
-            _table_terms(model.table_function, X, graph, types.FLOAT),
-            graph.constant(shape, np.int64),
-        )
-        last.append(onnx.helper.make_node("Reshape", terms, ["tables"]))
-        results.append(value("tables", types.FLOAT, ["n", *shape[1:]]))
+        node, result = _tables(onnx, model.table_function, X, graph)
+        last.append(node)
+        results.append(result)
     kind = types.FLOAT if dtype == "float32" else types.DOUBLE
     return onnx.helper.make_model(
         onnx.helper.make_graph(
@@ -166,11 +164,28 @@ def _graph(onnx: Any, model: "Model", dtype: str) -> Any:
     )
 
 
-def _table_terms(function: TableFunction, X: Name, graph: OnnxGraph, single: int) -> Name:
-    """Add -a(q)'C[g, v] for all g and v in one row per query, in single precision as the model."""
+def _tables(onnx: Any, function: TableFunction, X: Name, graph: OnnxGraph) -> tuple[Any, Any]:
+    """Return the node and the value of the tables -a(q)'C[g, v], in single precision as the model.
+
+    What they are made of is added to the graph.
+    """
+    single = onnx.TensorProto.FLOAT
     vector = graph.add("Cast", outputs(function.vector, X, graph), to=single)
     codebook = -function.codebook.reshape(-1, function.codebook.shape[2]).T
-    return graph.add("MatMul", vector, graph.constant(codebook, np.float32))
+    terms = graph.add("MatMul", vector, graph.constant(codebook, np.float32))
+    shape = [0, *function.codebook.shape[:2]]  # 0: as many as there are queries
+    node = onnx.helper.make_node("Reshape", [terms, graph.constant(shape, np.int64)], ["tables"])
+    return node, onnx.helper.make_tensor_value_info("tables", single, ["n", *shape[1:]])
+
+
+def _add_tables(onnx: Any, function: TableFunction, written: Any) -> None:
+    """Add the tables to a graph of codes that another program has written."""
+    graph = OnnxGraph()
+    X = graph.add("Cast", "features", to=onnx.TensorProto.DOUBLE)
+    node, value = _tables(onnx, function, X, graph)
+    written.node.extend([*graph.nodes, node])
+    written.initializer.extend(graph.constants)
+    written.output.append(value)
 
 
 @singledispatch

@@ -1,13 +1,9 @@
 """Limits of one request, and of all requests together."""
 
-import os
 from dataclasses import asdict, dataclass
 
 from auxhash.compute import checks
-
-
-def _cores() -> int:
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+from auxhash.compute.threads import cores
 
 
 @dataclass(frozen=True)
@@ -28,7 +24,7 @@ class Limits:
     dimensions: int = 65_536  # numbers of a vector, where no model says how many there are
     pixels: int = 12_000_000  # of one image; up to 20 bytes each while it is decoded
     images: int = 16  # in one request
-    workers: int = max(2, min(8, _cores()))  # requests processed at once
+    workers: int = max(2, min(8, cores()))  # requests processed at once
     waiting: int = 64  # requests in the queue before that
     connections: int = 512
     rate: float = 1_000.0  # requests per second and client; 0 is no limit

@@ -53,6 +53,9 @@ class Kept:
     def __init__(self, A):
         self.A, self.parameters, self.rates, self.device = A, [], (), CPU
 
+    def begin(self, rng):
+        pass
+
     def batch(self, rows, run):
         return self.A[rows]
 

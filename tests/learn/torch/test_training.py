@@ -165,6 +165,13 @@ def test_tables_of_a_module(quality, tmp_path, keeps_tables, monkeypatch):
     hasher.save(tmp_path / "model.safetensors")
     again = auxhash.load(tmp_path / "model.safetensors", module=dense())
     np.testing.assert_array_equal(again.tables(X), hasher.tables(X))
+    pytest.importorskip("onnxscript", reason="onnxscript is not installed")
+    onnxruntime = pytest.importorskip("onnxruntime")
+    auxhash.export_onnx(hasher, tmp_path / "model.onnx")
+    session = onnxruntime.InferenceSession(str(tmp_path / "model.onnx"))
+    codes, tables = session.run(["codes", "tables"], {"features": X[:7].astype(np.float32)})
+    np.testing.assert_array_equal(codes, hasher.codes_[:7])
+    np.testing.assert_allclose(tables, hasher.tables(X[:7]), atol=1e-4)
 
 
 def test_tables_of_pictures_are_refused():

@@ -7,6 +7,8 @@ import pytest
 
 from auxhash import MACHash, NeighborHash, baselines
 from auxhash.compute import clock
+from auxhash.learn.smooth.gradient import GradientDescent
+from auxhash.learn.smooth.tables import FixedCodes
 from auxhash.learn.training import estimate
 from auxhash.learn.training.ranking import RankTraining
 
@@ -33,6 +35,23 @@ def test_neighbours_grow_with_the_square_and_steps_not_at_all(points, ticking, m
     n_queries = 90 * 40  # synthetic ones: as many as the steps draw
     assert time.before == 400 * (400 + n_queries) / 100**2
     assert time.steps == pytest.approx(90 / estimate.STEPS_TIMED)
+
+
+def test_steps_of_tables_are_timed_apart(points, monkeypatch):
+    """One of them takes three seconds here, where one of codes takes one."""
+    now = [0.0]
+    monkeypatch.setattr(clock, "seconds", lambda: now[0])
+    steps = {GradientDescent: 1.0, FixedCodes: 3.0}
+    for kind, seconds in steps.items():
+
+        def move(self, t, run, seconds=seconds):
+            now[0] += seconds
+
+        monkeypatch.setattr(kind, "move", move)
+    settings = NeighborHash(8, hash_function="linear", query_function="linear")._settings(400)
+    monkeypatch.setattr(NeighborHash, "_settings", lambda self, n: settings)
+    time = estimate.expected_time(NeighborHash(8), points, None)
+    assert time.steps == settings.n_steps + 3 * settings.table_steps
 
 
 def test_labels_are_timed_on_a_few_points(points, ticking, monkeypatch):

@@ -2,6 +2,8 @@
 
 import numpy as np
 import pytest
+from scipy.spatial.distance import squareform
+from sklearn.manifold._t_sne import _kl_divergence
 
 from auxhash.compute import context
 from auxhash.mac import affinity
@@ -29,8 +31,9 @@ def plain(P, Z, loss):
 
 @pytest.mark.parametrize("loss", LOSSES)
 @pytest.mark.parametrize("width", [1, 2, 3])
-def test_the_exact_form_is_the_definition(P, loss, width):
-    Z = np.random.default_rng(1).standard_normal((N, width))
+@pytest.mark.parametrize("size", [1.0, 3.0])
+def test_the_exact_form_is_the_definition(P, loss, width, size):
+    Z = size * np.random.default_rng(1).standard_normal((N, width))
     assert Energy(P, loss)(Z)[0] == pytest.approx(plain(P, Z, loss), rel=1e-12)
 
 
@@ -48,22 +51,60 @@ def test_the_gradient_is_that_of_finite_differences(P, loss, exact, width):
         assert slope == pytest.approx((gradient * way).sum(), rel=1e-5, abs=1e-8)
 
 
+@pytest.mark.parametrize("exact", [True, False])
+def test_t_sne_is_that_of_scikit_learn(P, exact):
+    """Without the term that keeps groups in sight; scikit-learn sums in single precision."""
+    Z = 2 * np.random.default_rng(8).standard_normal((N, 2))
+    value, gradient = Energy(P, "tsne", exact)(Z)
+    divergence, slope = _kl_divergence(Z.ravel(), squareform(P.toarray()), 1, N, 2)
+    size = energy.WEIGHT_OF_SIZE / N
+    assert value - size * (Z**2).sum() == pytest.approx(divergence, rel=1e-6 if exact else 1e-3)
+    off = np.linalg.norm(gradient - 2 * size * Z - slope.reshape(N, 2))
+    assert off < (1e-6 if exact else 1e-2) * np.linalg.norm(slope)
+
+
+def scattered(size, width):
+    """Points anywhere, in pairs or in clusters, so that a sum consists of few or many near ones."""
+    rng = np.random.default_rng(3)
+    for n_clusters in (300, 150, 10):
+        centres = size * rng.uniform(-0.5, 0.5, (n_clusters, width)) + 7
+        yield centres[np.arange(300) % n_clusters] + 0.3 * rng.standard_normal((300, width))
+
+
 @pytest.mark.parametrize("heavy", [False, True])
 @pytest.mark.parametrize("width", [1, 2])
-@pytest.mark.parametrize("size", [1.0, 5.0, 20.0])
-def test_the_grid_is_near_the_exact_sum(heavy, width, size):
-    Z = size * np.random.default_rng(3).standard_normal((300, width)) + 7
-    exact, slope = repulsion.exact(Z, heavy)
-    total, on_grid = repulsion.on_grid(Z, heavy)
-    assert total == pytest.approx(exact, rel=1e-2)
-    assert np.linalg.norm(on_grid - slope) < 0.04 * np.linalg.norm(slope)
+@pytest.mark.parametrize("size", [1.0, 20.0, 150.0, 805.0, 1610.0])
+@pytest.mark.parametrize(("finer", "off", "slope_off"), [(1, 1e-3, 2e-2), (2, 1e-4, 2e-3)])
+def test_the_grid_is_near_the_exact_sum(heavy, width, size, finer, off, slope_off):
+    for Z in scattered(size, width):
+        exact, slope = repulsion.exact(Z, heavy)
+        total, on_grid = repulsion.on_grid(Z, heavy, repulsion.SPACING / finer)
+        assert total == pytest.approx(exact, rel=off, abs=1e-6)
+        assert np.linalg.norm(on_grid - slope) < slope_off * np.linalg.norm(slope) + 1e-6
 
 
-def test_a_wide_map_gets_a_coarser_grid(monkeypatch):
-    monkeypatch.setattr(repulsion, "MAX_NODES", 128)
-    Z = 10 * np.random.default_rng(4).standard_normal((200, 2))
-    exact = repulsion.exact(Z, True)[0]
-    assert repulsion.on_grid(Z, True)[0] == pytest.approx(exact, rel=0.05)
+def test_a_map_too_wide_for_a_grid_is_summed_exactly(monkeypatch):
+    monkeypatch.setattr(repulsion, "MAX_NODES", 1 << 10)
+    for size, is_exact in ((5.0, False), (20.0, True)):
+        Z = next(scattered(size, 2))
+        assert (repulsion.on_grid(Z, True)[0] == repulsion.exact(Z, True)[0]) is is_exact
+
+
+def test_one_point_far_away_ends_no_fit(P):
+    Z = np.random.default_rng(4).standard_normal((N, 2))
+    Z[0] = 1e9
+    on_grid, exact = (Energy(P, "tsne", way)(Z) for way in (False, True))
+    assert on_grid[0] == exact[0]
+    assert np.isfinite(on_grid[1]).all()
+
+
+@pytest.mark.parametrize("loss", LOSSES)
+@pytest.mark.parametrize("size", [1.0, 5.0, 50.0])
+def test_what_is_reported_is_exact_to_four_digits(P, loss, size):
+    Z = size * np.random.default_rng(4).standard_normal((N, 2))
+    exact = Energy(P, loss, exact=True)
+    assert exact.value(Z) == exact(Z)[0]
+    assert Energy(P, loss, exact=False).value(Z) == pytest.approx(exact.value(Z), rel=1e-4)
 
 
 @pytest.mark.parametrize("loss", LOSSES)

@@ -7,7 +7,7 @@ import pytest
 
 from auxhash.learn.regression import regression
 from auxhash.mac import affinity
-from auxhash.mac.maps import LOSSES, Energy, Path, attraction, lowest, z_step
+from auxhash.mac.maps import LOSSES, Energy, Path, attraction, lowest, principal, z_step
 
 N, ROUNDS = 60, 4
 
@@ -93,3 +93,25 @@ def test_auto_begins_where_the_penalty_is_one_percent(X, start):
     (zero, at_zero), (first, _) = list(Path(max_iter=1).steps(energy, regress, start))
     apart = np.square(at_zero.Z - at_zero.F).sum()
     assert first.mu / N * apart == pytest.approx(0.01 * zero.free_loss)
+
+
+@pytest.mark.parametrize("n_components", [1, 2, 8])
+def test_it_starts_at_principal_coordinates(X, n_components):
+    Z = principal(X, n_components, np.random.default_rng(3))
+    centred = X - X.mean(axis=0)
+    places = centred @ np.linalg.svd(centred)[2].T
+    assert Z.shape == (N, n_components)
+    assert Z[:, 0].std() == pytest.approx(0.01, rel=0.05)
+    for found, expected in zip(Z.T[:2], places.T, strict=False):
+        assert abs(np.corrcoef(found, expected)[0, 1]) > 0.999
+    assert (np.ptp(Z, axis=0) > 0).all()
+
+
+def test_a_start_takes_many_features():
+    """Whose covariances would fill eighty gigabytes."""
+    wide = np.zeros((20, 100_000))
+    wide[:, :2] = 5, 3
+    assert np.abs(principal(wide, 2, np.random.default_rng(4))).max() < 1e-3  # equal points
+    wide[:, 7] = np.arange(20)
+    Z = principal(wide, 2, np.random.default_rng(4))
+    assert abs(np.corrcoef(Z[:, 0], wide[:, 7])[0, 1]) > 0.999

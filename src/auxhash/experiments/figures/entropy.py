@@ -19,8 +19,6 @@ from auxhash.experiments.groups import Group, Record
 from auxhash.experiments.svg import Plot, Series, Style
 from auxhash.search import metrics
 
-SETS = {"base": "base", "query": "test set"}
-
 
 def sections(groups: Sequence[Group], records: Sequence[Record]) -> list[Section]:
     plots = [_plot(group, of(records, group=group.name)) for group in groups]
@@ -36,9 +34,7 @@ def _plot(group: Group, records: Sequence[Record]) -> Plot:
     for test in over_bits(records, lambda r: r.effective["query"], kinds=False):
         look = replace(test.style, dashes=DASHES["linear"])
         series.append(replace(test, label=f"{test.label}, test set", style=look, keyed=False))
-    data = group.data.load()
-    for name, words in SETS.items():
-        n = len(getattr(data, name))
+    for words, n in group.data.sizes.items():
         most = [metrics.utilization_bound(b, n) for b in group.bits]
         look = Style("ink", dashes=DASHES["bound"])
         series.append(Series(f"bound, {words}", look, group.bits, most, keyed=False))

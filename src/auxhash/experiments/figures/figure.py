@@ -359,10 +359,8 @@ def _schedule(group: Group) -> str:
 
 
 def _notes(scale: Scale, groups: Sequence[Group], records: Sequence[Record]) -> Iterable[str]:
-    seeds = [group.seeds for group in groups]
-    if seeds and max(seeds) < SCALES[scale.name].seeds:
-        note = "one seed" if max(seeds) == 1 else f"{max(seeds)} seeds"
-        yield f"Run with {note} in place of {SCALES[scale.name].seeds}."
+    if note := fewer_seeds(max(group.seeds for group in groups), scale):
+        yield note
     if any(group.data.stands_in for group in groups):
         yield (
             "SIFT1M was not to be had. cifar10-sift stands in for it: a million real SIFT "
@@ -370,6 +368,13 @@ def _notes(scale: Scale, groups: Sequence[Group], records: Sequence[Record]) -> 
         )
     if note := missing(groups, records):
         yield note
+
+
+def fewer_seeds(seeds: int, scale: Scale) -> str:
+    """Seeds that were run, in a sentence; empty if they are those of the scale."""
+    asked = SCALES[scale.name].seeds
+    words = "one seed" if seeds == 1 else f"{seeds} seeds"
+    return f"Run with {words} in place of {asked}." if seeds < asked else ""
 
 
 def missing(groups: Sequence[Group], records: Sequence[Record]) -> str:

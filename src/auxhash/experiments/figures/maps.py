@@ -93,7 +93,8 @@ class MapRun:
                 repeated = MapState(*regress(Z), Z)
             every = {"direct": direct, "repeated": repeated, "joint": joint}
             facts = {
-                "E": {"free": energy(Z)[0]} | {w: energy(own.F)[0] for w, own in every.items()},
+                "E": {"free": energy.value(Z)}
+                | {w: energy.value(own.F) for w, own in every.items()},
                 "same class": {"free": _agreement(Z, y)}
                 | {
                     way: _agreement(own.F, y, _landed(own, Q), query_y)
@@ -133,8 +134,9 @@ Cases = dict[tuple[MapLoss, str], runs.Facts]  # by E and mapping
 
 
 def verdicts(every: Cases) -> list[Verdict]:
-    """The claim, where a regression onto the free map does not agree with it at once."""
-    E = {case: facts["E"] for case, facts in every.items() if len(facts["history"]) > 1}
+    """The claims, where a regression onto the free map does not agree with it at once."""
+    paths = {case: facts for case, facts in every.items() if len(facts["history"]) > 1}
+    E = {case: facts["E"] for case, facts in paths.items()}
     judged = []
     for way, words in (("direct", "than a regression"), ("repeated", "than one of as many steps")):
         won = sum(own["joint"] < own[way] for own in E.values())
@@ -149,7 +151,20 @@ def verdicts(every: Cases) -> list[Verdict]:
                 f"In {won} of {len(E)} cases. {'; '.join(pairs)}." if E else claims.UNTESTED[1],
             )
         )
-    return judged
+    ends = [facts["history"][-1]["distance"] for facts in paths.values()]
+    agree = sum(distance <= TOL for distance in ends)
+    return [
+        *judged,
+        Verdict(
+            "Z and F(X) agree at the end of the path",
+            True,
+            agree == len(ends) if ends else None,
+            f"In {agree} of {len(ends)} cases their distance is at most {TOL:.0%} of the map's "
+            f"size; the largest is {max(ends):.1%}."
+            if ends
+            else claims.UNTESTED[1],
+        ),
+    ]
 
 
 def _name(loss: MapLoss, mapping: str) -> str:
@@ -165,7 +180,8 @@ class Maps:
     title: str = "Continuous maps: learnt together with their mapping, and fitted afterwards"
     about: str = (
         "The paper has no figure of it: it says that the method learns mappings of continuous "
-        "embeddings as well, and this is what such mappings gain."
+        "embeddings as well, and this is what such mappings gain. Of 5,000 digits of MNIST at the "
+        "paper's scale, of scikit-learn's digits at others."
     )
 
     @property

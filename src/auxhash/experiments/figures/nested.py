@@ -21,6 +21,7 @@ from auxhash.experiments.claims import (
     every,
     lower_loss,
     much_lower_loss,
+    of_the_lowest,
     start_apart,
 )
 from auxhash.experiments.figures.figure import (
@@ -137,7 +138,7 @@ def _lower(mac: str, two_step: str) -> tuple[Claim, Claim]:
     """Claims that MAC is below its start: its best iterate, and its last, which can be above."""
     words = f"{mac} reduces the loss more than {two_step}, in all cases"
     return (
-        Claim(words, by_construction(lower_loss(mac, two_step))),
+        Claim(words, of_the_lowest(lower_loss(mac, two_step))),
         Claim(
             f"... and so does the last iterate of {mac}", last_below_first(mac, two_step), ours=True
         ),

@@ -131,12 +131,19 @@ class Partners:
         own = np.flatnonzero(rows < self.n_points)
         return np.concatenate([row, own]), np.concatenate([point, rows[own]])
 
-    def _partners(self, rows: Numbers, drawn: Numbers) -> tuple[Numbers, Numbers]:
+    def listed(self, rows: Numbers) -> tuple[Numbers, Numbers]:
+        """Return all points that are similar to these rows, and whose (0, 1, ...) each of them is.
+
+        The numbers of the rows come first, and rise.
+        """
         size = np.diff(self.indptr)[rows]
         # Where each row's list starts, less its place among all these lists.
         start = np.repeat(self.indptr[rows] - np.cumsum(size) + size, size)
         row = np.repeat(np.arange(len(rows)), size)
         return row, self.indices[start + np.arange(len(start))]
+
+    def _partners(self, rows: Numbers, drawn: Numbers) -> tuple[Numbers, Numbers]:
+        return self.listed(rows)
 
     def usable(self) -> Numbers:
         return np.flatnonzero(np.diff(self.indptr))
@@ -182,8 +189,11 @@ class Relevant(Partners):
         drawn: Numbers = self.indices[place]
         return drawn
 
+    def listed(self, rows: Numbers) -> tuple[Numbers, Numbers]:
+        return super().listed(rows - self.first)
+
     def _listed(self, rows: Numbers, drawn: Numbers) -> tuple[Numbers, Numbers]:
-        return self._partners(rows - self.first, drawn)  # a query is none of the rows itself
+        return self.listed(rows)  # a query is none of the rows itself
 
     def usable(self) -> Numbers:
         return super().usable() + self.first

@@ -158,6 +158,10 @@ class TableRank(Rank):
         super().__init__(similar, batch, sample, prefixes, asker.device)
         self.asker, self.n_steps, self.rate, self.step = asker, n_steps, rate, 0
 
+    def batches(self, rng: np.random.Generator) -> RankBatches:
+        self.asker.smooth.begin(rng)  # the noise of queries, too
+        return RankBatches(self, rng)
+
     def state(self) -> list[Single]:
         return [*chain(*self.asker.adam.state()), np.array([self.step], np.float32)]
 
@@ -248,6 +252,7 @@ class QueryRank(TableRank):
         self.rivals, self.warm_steps = rivals, max(1, self.n_steps // WARM_SHARE)
 
     def batches(self, rng: np.random.Generator) -> RivalBatches:
+        self.asker.smooth.begin(rng)
         return RivalBatches(self, rng)
 
     def ask(self, codes: AsBytes, rows: Numbers, run: threads.Run, joint: bool = False) -> Single:
@@ -285,12 +290,12 @@ class FixedCodes:
         self.rank, self.codes, self.before = rank, codes, before
 
     def begin(self, rng: np.random.Generator) -> None:
-        self.rank.asker.smooth.begin(rng)
         self.batches = self.rank.batches(rng)
 
     def move(self, t: int, run: threads.Run) -> None:
         rows = next(self.batches)
-        self.rank.ask(self.codes[rows[self.rank.batch :]], rows, run, joint=False)
+        asked = self.rank.device.put(rows[self.rank.batch :])
+        self.rank.ask(self.codes[asked], rows, run, joint=False)
 
     def state(self) -> DescentState:
         return ([], [], []) if self.before is None else self.before.state()

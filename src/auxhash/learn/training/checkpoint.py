@@ -137,7 +137,7 @@ def opened(
 ) -> Iterator[Checkpoint]:
     """Open the checkpoint in this folder, or make one, for as long as the run takes.
 
-    `unstored` holds the fields that the hash function needs and no file holds (`BaseHash.given`).
+    `unstored` holds what the hash function needs and no file holds; see `BaseHash.unstored`.
 
     Raises ValueError for a folder that another run holds, or whose checkpoint is damaged or of
     another run, and OSError where nothing can be written.

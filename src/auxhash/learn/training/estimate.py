@@ -51,15 +51,22 @@ def _of_ranking(settings: RankSettings, X: AnyArray, known: bool) -> ExpectedTim
         pairs = n * (n + settings.n_queries(n))
         before = (clock.seconds() - began) * pairs / m**2
     others = (np.arange(m)[:, None] + 1 + np.arange(k)) % m  # whose neighbours they are takes none
-    small = replace(settings, verbose=0, max_points=None, query_function=None)
+    small = replace(settings, verbose=0, max_points=None)
     rng = np.random.default_rng(0)
     training = RankTraining(small, X[:m], others, rng.spawn(N_GENERATORS))
+    steps = settings.n_steps * _step_time(training, rng)
+    if settings.query_function is not None:
+        training.begin_tables(settings.query_function)
+        steps += settings.table_steps * _step_time(training, rng)
+    return ExpectedTime(before, steps)
+
+
+def _step_time(training: RankTraining, rng: np.random.Generator) -> float:
+    """Return the seconds that a step takes as the training is now."""
     with threads.pool() as run:
         training.descent.begin(rng)
         training.descent.move(0, run)  # compiles
         began = clock.seconds()
         for t in range(1, 1 + STEPS_TIMED):
             training.descent.move(t, run)
-        step = (clock.seconds() - began) / STEPS_TIMED
-    n_tables = 0 if settings.query_function is None else settings.table_steps
-    return ExpectedTime(before, step * (settings.n_steps + n_tables))
+        return (clock.seconds() - began) / STEPS_TIMED

@@ -14,6 +14,7 @@ from typing import NamedTuple, cast
 
 import numpy as np
 
+from auxhash.codes import Packed
 from auxhash.compute import approximate, clock, context, neighbors, threads, underway
 from auxhash.compute.arrays import AnyArray, Numbers, Single
 from auxhash.compute.checks import integer, number
@@ -23,7 +24,7 @@ from auxhash.compute.registry import register
 from auxhash.learn.relevance import Relevance
 from auxhash.learn.smooth.gradient import GradientDescent
 from auxhash.learn.smooth.rank import BATCH_SIZE, SAMPLE, Rank
-from auxhash.learn.smooth.similar import Asked, Neighbors, Partners, Relevant, Similar
+from auxhash.learn.smooth.similar import Asked, Neighbors, Partners, Relevant
 from auxhash.learn.smooth.tables import (
     Asker,
     FixedCodes,
@@ -46,6 +47,8 @@ from auxhash.mac.hashfunctions import (
 from auxhash.mac.hashfunctions.features import FeatureMap
 from auxhash.mac.hashfunctions.smooth import SelfMoving, Smooth
 from auxhash.model.tables import TableFunction
+from auxhash.search.index import HammingIndex
+from auxhash.search.index.tables import Tables, tables_from_outputs
 
 REPORTS = 50  # times that the rank is measured, and that a run can be stopped or go on
 STEEPNESS = 1.0, 10.0  # of tanh, in the first step and in the last
@@ -55,6 +58,7 @@ TABLE_STEEPNESS, TABLE_RATE = (8.0, 20.0), 0.002
 MAX_DIMS = 256  # of a query's vector, unless there are more bits
 POINTS_FITTED = 20_000  # by least squares, at most twice as many
 QUERY_NOISE = 0.3  # added to the features of queries
+HITS = (10, 100)  # first hits among which similar points are counted, to judge tables
 
 
 @register("RankStep")
@@ -160,16 +164,31 @@ class Judge:
     def by_codes(self, smooth: Smooth | SelfMoving, run: threads.Run) -> float:
         return self.rank.vector_rank(as_bits(smooth.outputs(self.rows, run)), self.rows)
 
-    def by_outputs(self, smooth: Smooth | SelfMoving, run: threads.Run) -> float:
-        outputs, size = smooth.outputs(self.rows, run), self.rank.batch
-        both = np.concatenate([outputs[:size], as_bits(outputs[size:])])
-        return self.rank.vector_rank(both, self.rows)
-
     def by_tables(self, smooth: Smooth | SelfMoving, asker: Asker, run: threads.Run) -> float:
         asking, others = np.split(self.rows, [self.rank.batch])
         asked = asker.smooth.outputs(asking, run)
         vectors = asker.vectors(packed(smooth.outputs(others, run)), run)
         return self.rank.vector_rank(np.concatenate([asked, vectors]), self.rows)
+
+    @property
+    def own(self) -> Numbers:
+        """The points that are judged."""
+        return self.rows[: self.rank.batch]
+
+    def prefers(self, tables: Tables, to: Tables, codes: Packed, lists: Partners) -> bool:
+        """Tell whether the judged points find more by their tables than by others, `to`."""
+        one, other = (self._share_found(each, codes, lists) for each in (tables, to))
+        return one > other
+
+    def _share_found(self, tables: Tables, codes: Packed, lists: Partners) -> float:
+        """Return the share of similar points among the first 10 hits, plus that among 100."""
+        own, n = self.own, len(codes)
+        index = HammingIndex(8 * codes.shape[1]).add(codes)
+        hits = index.search_tables(tables, min(HITS[-1] + 1, n))[1]
+        row, point = lists.listed(own)
+        similar = np.isin(np.arange(len(own))[:, None] * n + hits, row * n + point)
+        place = np.cumsum(hits != own[:, None], axis=1)  # 1 for the first that is not itself
+        return sum(float((similar & (place <= k)).sum()) for k in HITS) / len(point)
 
 
 def as_bits(outputs: Single) -> Single:
@@ -206,7 +225,7 @@ class RankTraining:
             X = X[np.sort(order[:max_points])]
         similar, queries = self._similar(X, nearest, choosing)
         self.parts = [X] if queries is None else [X, queries]  # points, then queries
-        self.similar: Similar = similar
+        self.similar: Partners | Asked = similar
         first = None
         if asked is not None:
             first = sum(map(len, self.parts))
@@ -278,25 +297,30 @@ class RankTraining:
                 steps = shown(steps, total, REPORTS, _describe, listener)
             for step in watch.until_pressed(steps):
                 history.append(step)
-        learnt = self._learnt(), self._tables()
-        return RankResult(*learnt, history, self.n_points, self.held_out, watch.pressed)
+        h = self._learnt()
+        return RankResult(h, self._tables(h), history, self.n_points, self.held_out, watch.pressed)
 
     def _learnt(self) -> HashFunction:
         """Return the hash function as it is now."""
         return self.h.moved([self.settings.device.fetch(each) for each in self.smooth.weights()])
 
-    def _tables(self) -> TableFunction | None:
-        """Return the query's side as it is now, if there is one and it is better than outputs."""
+    def _tables(self, h: HashFunction) -> TableFunction | None:
+        """Return the query's side as it is now, if there is one and it finds more than outputs."""
         if self.asker is None:
             return None
-        judge, smooth = self.judge, self.smooth
-        with threads.pool() as run:
-            if judge.by_tables(smooth, self.asker, run) >= judge.by_outputs(smooth, run):
-                return None
-        fetch = self.settings.device.fetch
+        fetch, judge = self.settings.device.fetch, self.judge
         vector = self.query_h.moved([fetch(each) for each in self.asker.smooth.weights()])
-        codebook = fetch(self.asker.codebook)
-        return TableFunction.of(vector, codebook)
+        function = TableFunction.of(vector, fetch(self.asker.codebook))
+        with threads.pool() as run:
+            codes = fetch(packed(self.smooth.outputs(slice(0, self.n_points), run)))
+        if isinstance(self.similar, Asked):
+            lists: Partners = self.similar.queries
+            points = self.parts[-1][judge.own - self.similar.queries.first]
+        else:
+            lists, points = self.similar, self.X[judge.own]
+        by_outputs = tables_from_outputs(outputs(h, points))
+        better = judge.prefers(function.tables(points), by_outputs, codes, lists)
+        return function if better else None
 
     def _steps(self, history: list[RankStep]) -> Iterator[RankStep]:
         """The reports that are still to come."""
@@ -305,7 +329,7 @@ class RankTraining:
         yield from self._stage(0, settings.n_steps, done)
         if settings.query_function is not None:
             if self.asker is None:
-                self._begin_tables(settings.query_function)
+                self.begin_tables(settings.query_function)
             yield from self._stage(settings.n_steps, settings.table_steps, done)
 
     def _stage(self, first: int, n_steps: int, done: int) -> Iterator[RankStep]:
@@ -322,7 +346,7 @@ class RankTraining:
                 ranks = self._ranks(run)
             yield RankStep(first + stop, ranks[0], clock.seconds() - began, ranks[1])
 
-    def _begin_tables(self, query_function: SVMHash | NetworkHash) -> None:
+    def begin_tables(self, query_function: SVMHash | NetworkHash) -> None:
         """Start the query's side as the outputs of the hash function, with which it then moves."""
         settings, device = self.settings, self.settings.device
         b, h, F = settings.n_bits, self._learnt(), self.F
@@ -373,7 +397,7 @@ class RankTraining:
         state = saved.parameters, saved.mean, saved.square
         self.descent.restore(*state)
         if saved.asker and self.settings.query_function is not None:
-            self._begin_tables(self.settings.query_function)  # with the hash function as it was
+            self.begin_tables(self.settings.query_function)  # with the hash function as it was
             cast("TableRank", self.objective).restore(saved.asker)
             self.descent.restore(*state)
         self.rng.bit_generator.state = saved.rng.bit_generator.state

@@ -1,7 +1,7 @@
 """Synthetic queries: more of them than there are points, so that training does not know them all.
 
-A hash function that is learnt from some thousand points knows their neighbours by heart, and finds
-far fewer of those of a new point.
+A hash function that is learnt from some thousand points overfits their neighbours, and finds far
+fewer of those of a new point.
 """
 
 from typing import NamedTuple

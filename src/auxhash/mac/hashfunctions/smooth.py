@@ -268,7 +268,7 @@ class SmoothNetwork:
 
     In training, `noise` is added to the coordinates of x (which have a mean variance of 1), and
     each hidden unit is left out of a point's outputs with probability `dropout`: what remains must
-    do without it, and learns less by heart. The hidden layer may see fewer coordinates than there
+    do without it, and overfits less. The hidden layer may see fewer coordinates than there
     are, the principal ones: then V has as many rows less.
     """
 
@@ -305,7 +305,7 @@ class SmoothNetwork:
         self.random = self.device.generator(rng)
 
     def drawn(self) -> list[Single] | None:
-        return [] if self.device is devices.CPU else None  # a GPU's generator cannot be told
+        return [] if self.device is devices.CPU else None  # a GPU's generator has no state to keep
 
     def redraw(self, drawn: list[Single]) -> None:
         pass

@@ -24,7 +24,9 @@ MapLoss = Literal["ee", "tsne"]
 LOSSES = get_args(MapLoss)
 LAMBDA = 10.0  # weight of repulsion in the elastic embedding
 WEIGHT_OF_SIZE = 1e-5  # of mean |z|^2, for t-SNE: about 1% of E for 50,000 digits
-MAX_EXACT = 200  # points whose pairs are all computed; of more in one or two dimensions, on a grid
+# Points whose pairs are all computed; of more in one or two dimensions, on a grid. Maps of the
+# elastic embedding are small, and their grids quick.
+MAX_EXACT = {"tsne": 5_000, "ee": 500}
 ROWS_PER_TASK = 1024  # points per task of a thread
 
 
@@ -39,12 +41,17 @@ class Energy:
     loss: MapLoss
     exact: bool | None = None
 
-    def __call__(self, Z: Array) -> tuple[float, Array]:
+    def value(self, Z: Array) -> float:
+        """Return E(Z) for a report: on a grid of half the spacing, if not exact; within 0.01%."""
+        return self(Z, repulsion.SPACING / 2)[0]
+
+    def __call__(self, Z: Array, spacing: float = repulsion.SPACING) -> tuple[float, Array]:
         """Return E(Z) and its gradient (n, m)."""
         heavy, (n, width) = self.loss == "tsne", Z.shape
-        exact = (n <= MAX_EXACT or width > 2) if self.exact is None else self.exact
-        sum_over_pairs = repulsion.exact if exact else repulsion.on_grid
-        total, gradient = sum_over_pairs(Z, heavy)
+        exact = (n <= MAX_EXACT[self.loss] or width > 2) if self.exact is None else self.exact
+        total, gradient = (
+            repulsion.exact(Z, heavy) if exact else repulsion.on_grid(Z, heavy, spacing)
+        )
         pairs = n * (n - 1)
         gradient *= 1 / total if heavy else LAMBDA / pairs
         P = self.P
@@ -67,7 +74,7 @@ class Energy:
         return float((p * np.log(p)).sum())
 
 
-@kernel
+@kernel(error_model="numpy")
 def _attract(
     Z: Any, indptr: Any, indices: Any, p: Any, start: int, stop: int, heavy: bool, gradient: Any
 ) -> float:
@@ -82,7 +89,7 @@ def _attract(
                 difference[c] = Z[i, c] - Z[j, c]
                 squared += difference[c] * difference[c]
             if i < j:  # of both orders
-                total += 2 * p[at] * (np.log1p(squared) if heavy else squared)
+                total += 2 * p[at] * (np.log(1 + squared) if heavy else squared)
             slope = 4 * p[at] / (1 + squared) if heavy else 4 * p[at]
             for c in range(Z.shape[1]):
                 gradient[i, c] += slope * difference[c]

@@ -87,7 +87,7 @@ class Path:
             distance = math.sqrt(apart / (np.square(Z - Z.mean(axis=0)).sum() or 1.0))
             penalized = free_loss + mu / n * apart
             seconds = clock.seconds() - began
-            loss = energy(F)[0]
+            loss = energy.value(F)
             step = MapStep(iteration, mu, loss, free_loss, penalized, distance, seconds)
             yield step, MapState(mapping, F, Z)
             if distance <= self.tol:
@@ -116,7 +116,7 @@ def z_step(energy: Energy, Z: Array, F: Array, mu: float, n_steps: int) -> tuple
     options = {"maxiter": n_steps, "maxcor": MEMORY, "gtol": 0.0, "ftol": LEAST_GAIN}
     result = minimize(value, Z.ravel(), jac=True, method="L-BFGS-B", options=options)
     Z = result.x.reshape(shape)
-    return Z, energy(Z)[0]
+    return Z, energy.value(Z)
 
 
 def lowest(steps: Iterable[tuple[MapStep, MapState]]) -> tuple[MapStep, MapState]:
@@ -127,11 +127,14 @@ def lowest(steps: Iterable[tuple[MapStep, MapState]]) -> tuple[MapStep, MapState
 def principal(X: Array, n_components: int, rng: np.random.Generator) -> Array:
     """Return the first principal coordinates (n, n_components), small; with a little noise.
 
-    Equal points would stay together for ever, and further dimensions be empty.
+    They are approximate, in a time in proportion to the size of X. Equal points would stay together
+    for ever without noise, and further dimensions be empty.
     """
-    centred = X - X.mean(axis=0)
-    axes = np.linalg.eigh(centred.T @ centred)[1][:, ::-1][:, :n_components]
+    from sklearn.utils.extmath import randomized_svd  # imported for training alone
+
+    known = min(n_components, *X.shape)
+    U, S, _ = randomized_svd(X - X.mean(axis=0), known, random_state=int(rng.integers(1 << 31)))
+    places = U * S
     Z = START * START * rng.standard_normal((len(X), n_components))
-    places = centred @ axes
-    Z[:, : axes.shape[1]] += START / (places[:, 0].std() or 1.0) * places
+    Z[:, :known] += START / (places[:, 0].std() or 1.0) * places
     return Z

@@ -2,10 +2,12 @@
 
     R(Z) = sum_{n != m} k(|z_n - z_m|^2),  k(d) = exp(-d) or 1 / (1 + d)
 
-`exact` computes every pair. `on_grid` takes a time that grows with the number of points alone: the
-points are spread over a grid by cubic B-splines, and one convolution gives the sum at all nodes. It
-is the sum of a slightly different kernel, and its gradient is that of this very sum: a line search
-sees one smooth function. Nodes lie at multiples of the spacing, wherever the points are.
+`exact` computes every pair. `on_grid` takes a time that grows with the size of the map, and hardly
+with the number of points: they are spread over a grid by cubic B-splines, one convolution gives the
+sum at all nodes, and what a point adds to itself is taken off. It is the sum of a slightly
+different kernel, and its gradient is that of this very sum: a line search sees one smooth function.
+Nodes lie at multiples of the spacing, wherever the points are. A wide map has more of them, as in
+FIt-SNE and openTSNE; where there would be too many, every pair is computed.
 """
 
 from functools import lru_cache
@@ -15,82 +17,118 @@ import numpy as np
 import scipy.fft
 
 from auxhash.compute import threads
-from auxhash.compute.arrays import AnyArray, Array
+from auxhash.compute.arrays import Array
 from auxhash.compute.kernels import kernel
 
-ROWS_PER_TASK = 64  # points per task of a thread
-SPACING = 1 / 3  # of the nodes, in units of the kernels' width: gradients within a few percent
-MAX_NODES = 1024  # per axis; of a wider map, the spacing is doubled until it has fewer
-NODES_STEP = 32  # sizes of grids are multiples of it, so that few kernels are transformed
+ROWS_PER_TASK = 256  # points per task of a thread
+SPACING = 1 / 3  # of the nodes, in units of the kernels' width: the sum is within 0.1%
+MAX_NODES = 1 << 22  # of a grid: a map of 680 x 680
+NODES_STEP = 32  # sizes of grids are about multiples of it: few kernels are transformed
 MARGIN = 2  # nodes beyond the points that their splines reach
+FAR = 40.0  # squared distance beyond which exp(-d) counts as its value there, 4e-18
 
 
 def exact(Z: Array, heavy: bool) -> tuple[float, Array]:
     """Return R(Z) for Z (n, m), and its gradient (n, m); `heavy` means the kernel 1 / (1 + d)."""
-    gradient = np.empty_like(Z)
+    columns = np.ascontiguousarray(Z.T)
+    gradient = np.empty_like(columns)
 
     def part(rows: slice) -> float:
-        return float(_exact_rows(Z, rows.start, rows.stop, heavy, gradient))
+        return float(_exact_rows(columns, rows.start, rows.stop, heavy, gradient))
 
-    return sum(threads.run_kernels(part, threads.chunks(len(Z), ROWS_PER_TASK))), gradient
+    total = sum(threads.run_kernels(part, threads.chunks(len(Z), ROWS_PER_TASK)))
+    return total, np.ascontiguousarray(gradient.T)
 
 
-def on_grid(Z: Array, heavy: bool) -> tuple[float, Array]:
+def on_grid(Z: Array, heavy: bool, spacing: float = SPACING) -> tuple[float, Array]:
     """Return R(Z) and its gradient as `exact` does, approximately, for Z of one or two columns."""
     plane = Z if Z.shape[1] == 2 else np.column_stack([Z, np.zeros(len(Z))])
-    low, high = plane.min(axis=0), plane.max(axis=0)
-    spacing = SPACING
-    while (high - low).max() > spacing * (MAX_NODES - 2 * MARGIN - 2):
-        spacing *= 2
-    first = np.floor(low / spacing) - MARGIN
-    needed = np.floor(high / spacing) + MARGIN + 1 - first
-    shape = tuple(int(-(-nodes // NODES_STEP) * NODES_STEP) for nodes in needed)
+    first = np.floor(plane.min(axis=0) / spacing) - MARGIN
+    needed = np.floor(plane.max(axis=0) / spacing) + MARGIN + 1 - first
+    if needed.prod() > MAX_NODES:
+        return exact(Z, heavy)
+    shape = tuple(
+        scipy.fft.next_fast_len(int(-(-nodes // NODES_STEP) * NODES_STEP)) for nodes in needed
+    )
     density = np.zeros(shape)
     places = plane / spacing - first
     _spread(places, density)
     both = tuple(2 * nodes for nodes in shape)  # so that the ends do not see each other
-    spectrum = scipy.fft.rfft2(density, both) * _spectrum(both, spacing, heavy)
-    potential = scipy.fft.irfft2(spectrum, both)[: shape[0], : shape[1]]
+    spectrum, near = _spectrum(both, spacing, heavy)
+    product = scipy.fft.rfft2(density, both)
+    product *= spectrum
+    potential = scipy.fft.irfft2(product, both)[: shape[0], : shape[1]]
     gradient = np.empty_like(plane)
-    total = float(_gather(places, potential, gradient)) - len(Z)
+    total = float(_gather(places, potential, near, gradient))
     gradient *= 2 / spacing
     return total, np.ascontiguousarray(gradient[:, : Z.shape[1]])
 
 
-@lru_cache(maxsize=8)
-def _spectrum(shape: tuple[int, int], spacing: float, heavy: bool) -> AnyArray:
-    """Return the transform of the kernel on a grid, over those of the two splines.
+@lru_cache(maxsize=4)
+def _spectrum(shape: tuple[int, int], spacing: float, heavy: bool) -> tuple[Array, Array]:
+    """Return the transform of the kernel on a grid, over those of the two splines; and its values.
 
-    Then the splines' sum is the kernel's own value wherever both points are on nodes.
+    Then the splines' sum is the kernel's own value wherever both points are on nodes. The values
+    are those between a node and the ones that a spline reaches with it, (4, 4).
     """
     axes = [spacing * np.minimum(np.arange(n), n - np.arange(n)) for n in shape]
     squared = axes[0][:, None] ** 2 + axes[1] ** 2
     values = 1 / (1 + squared) if heavy else np.exp(-squared)
     spline = [(2 + np.cos(2 * np.pi * np.arange(n) / n)) / 3 for n in shape]
     of_splines = spline[0][:, None] * spline[1][: shape[1] // 2 + 1]
-    spectrum: AnyArray = scipy.fft.rfft2(values) / of_splines**2
-    return spectrum
+    spectrum = scipy.fft.rfft2(values).real / of_splines**2
+    return spectrum, scipy.fft.irfft2(spectrum, shape)[:4, :4].copy()
 
 
-@kernel
+@kernel(error_model="numpy")  # a division that may raise is one at a time
+def _exp(squared: float) -> float:
+    """Return exp(-squared) to 12 digits, by what a processor computes for several at once."""
+    u = min(squared, FAR) / 1024
+    value = 1 / 720 - u / 5040
+    value = 1 / 120 - u * value
+    value = 1 / 24 - u * value
+    value = 1 / 6 - u * value
+    value = 1 / 2 - u * value
+    value = 1 - u * (1 - u * value)
+    for _ in range(10):
+        value *= value
+    return value
+
+
+@kernel(error_model="numpy")
 def _exact_rows(Z: Any, start: int, stop: int, heavy: bool, gradient: Any) -> float:
-    """Sum the kernel over the pairs of these rows with all; write their gradients."""
-    total = 0.0
-    difference = np.empty(Z.shape[1])
-    for i in range(start, stop):
-        gradient[i] = 0.0
-        for j in range(len(Z)):
-            squared = 0.0
-            for c in range(Z.shape[1]):
-                difference[c] = Z[i, c] - Z[j, c]
-                squared += difference[c] * difference[c]
-            if i != j:
-                value = 1 / (1 + squared) if heavy else np.exp(-squared)
-                total += value
-                slope = 4 * value * (value if heavy else 1.0)
-                for c in range(Z.shape[1]):
-                    gradient[i, c] -= slope * difference[c]
-    return total
+    """Sum the kernel over the pairs of these points with all; write their gradients.
+
+    Z and the gradient are (m, n). The inner loops pass over the rows, each with a sum of its own,
+    so that several are computed at once.
+    """
+    n_rows = stop - start
+    total, value = np.zeros(n_rows), np.empty(n_rows)
+    for c in range(len(Z)):
+        gradient[c, start:stop] = 0.0
+    for j in range(Z.shape[1]):
+        value[:] = 0.0  # at first, the squared distance
+        for c in range(len(Z)):
+            own, other = Z[c, start:stop], Z[c, j]
+            for i in range(n_rows):
+                value[i] += (own[i] - other) * (own[i] - other)
+        if start <= j < stop:
+            value[j - start] = np.inf  # no pair
+        if heavy:
+            for i in range(n_rows):
+                similarity = 1 / (1 + value[i])
+                total[i] += similarity
+                value[i] = 4 * similarity * similarity
+        else:
+            for i in range(n_rows):
+                similarity = _exp(value[i])
+                total[i] += similarity
+                value[i] = 4 * similarity
+        for c in range(len(Z)):
+            own, other, slope = Z[c, start:stop], Z[c, j], gradient[c, start:stop]
+            for i in range(n_rows):
+                slope[i] -= value[i] * (own[i] - other)
+    return float(total.sum())
 
 
 @kernel
@@ -117,8 +155,8 @@ def _spread(places: Any, density: Any) -> None:
 
 
 @kernel
-def _gather(places: Any, potential: Any, gradient: Any) -> float:
-    """Sum the potential at the points; write its slope there."""
+def _gather(places: Any, potential: Any, near: Any, gradient: Any) -> float:
+    """Sum at the points the potential of all others; write its slope there."""
     w, v, dw, dv = np.empty(4), np.empty(4), np.empty(4), np.empty(4)
     total = 0.0
     for n in range(len(places)):
@@ -129,6 +167,9 @@ def _gather(places: Any, potential: Any, gradient: Any) -> float:
         for a in range(4):
             for b in range(4):
                 value = potential[row - 1 + a, column - 1 + b]
+                for c in range(4):
+                    for d in range(4):
+                        value -= w[c] * v[d] * near[abs(a - c), abs(b - d)]  # of its own
                 total += w[a] * v[b] * value
                 along += dw[a] * v[b] * value
                 across += w[a] * dv[b] * value

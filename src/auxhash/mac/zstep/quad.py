@@ -118,6 +118,8 @@ def smallest_eigenvector(bit: BitProblem, rng: np.random.Generator) -> Array:
         alpha = eigsh(B, 1, which="SA", v0=first, ncv=ncv, tol=ROUGH)[1][:, 0]
     except ArpackError:  # no convergence, or no couplings at all: then any start will do
         alpha = rng.standard_normal(n + 1)
+    if not half.any():
+        alpha[n] = 0  # exactly; ARPACK leaves a rounding error in some versions of SciPy
     tiny = 1e-12 * np.abs(alpha).max()
     orient = alpha[n] if abs(alpha[n]) > tiny else alpha[np.argmax(np.abs(alpha) > tiny)]
     alpha = alpha * (np.sign(orient) * np.sqrt(n + 1) / np.linalg.norm(alpha))

@@ -20,6 +20,7 @@ from typing import Any
 import numpy as np
 
 from auxhash.compute import context, threads
+from auxhash.compute.arrays import AnyArray
 from auxhash.compute.kernels import intrinsic, kernel
 from auxhash.search.index.scan import (
     BLOCK,
@@ -81,7 +82,7 @@ def nearest(planes: Planes, n: int, tables: Tables, k: int) -> tuple[TableDistan
     return np.take_along_axis(distances, order, 1), np.take_along_axis(positions, order, 1)
 
 
-def _bound_terms(tables: Tables) -> tuple[Any, Any, Any, Any, Any]:
+def _bound_terms(tables: Tables) -> tuple[AnyArray, ...]:
     """Return halves (m, 2 n_bytes, 16), the least of each, the least of each table, margins, order.
 
     halves[2 p, v % 16] + halves[2 p + 1, v // 16] is at most tables[p, v]: the tables' means over
@@ -236,20 +237,22 @@ def _keep_below(typing_context: Any, sums: Any, level: Any, starts: Any, n: Any)
 
 
 @kernel
-def _add_four(p0: Any, p1: Any, p2: Any, p3: Any, t: Any, out: Any) -> None:
+def _add_four(
+    p0: AnyArray, p1: AnyArray, p2: AnyArray, p3: AnyArray, t: AnyArray, out: AnyArray
+) -> None:
     t0, t1, t2, t3 = t[0], t[1], t[2], t[3]
     for i in range(len(out)):
         out[i] = (((out[i] + t0[p0[i]]) + t1[p1[i]]) + t2[p2[i]]) + t3[p3[i]]
 
 
 @kernel
-def _add_one(plane: Any, t: Any, out: Any) -> None:
+def _add_one(plane: AnyArray, t: AnyArray, out: AnyArray) -> None:
     for i in range(len(out)):
         out[i] += t[plane[i]]
 
 
 @kernel
-def _measure(planes: Any, a: int, z: int, table: Any, out: Any) -> None:
+def _measure(planes: AnyArray, a: int, z: int, table: AnyArray, out: AnyArray) -> None:
     """Distances of one query's table (n_bytes, 256) to the codes a..z-1."""
     out = out[: z - a]
     out[:] = 0
@@ -266,7 +269,13 @@ def _measure(planes: Any, a: int, z: int, table: Any, out: Any) -> None:
 
 @kernel
 def _add_all_whole(
-    planes: Any, a: int, levels: Any, order: Any, level: Any, starts: Any, out: Any
+    planes: AnyArray,
+    a: int,
+    levels: AnyArray,
+    order: AnyArray,
+    level: AnyArray,
+    starts: AnyArray,
+    out: AnyArray,
 ) -> None:
     """Add the levels of all planes; sums of LANES codes that all reach `level` may lack some."""
     n = len(out) // LANES
@@ -281,15 +290,15 @@ def _add_all_whole(
 
 @kernel
 def _bounds(
-    planes: Any,
+    planes: AnyArray,
     a: int,
     z: int,
-    levels: Any,
+    levels: AnyArray,
     form: int,
-    order: Any,
-    level: Any,
-    starts: Any,
-    out: Any,
+    order: AnyArray,
+    level: AnyArray,
+    starts: AnyArray,
+    out: AnyArray,
 ) -> None:
     """Sums of levels (n_bytes, 256), at most 255, of the codes a..z-1; all that are below `level`.
 
@@ -319,7 +328,9 @@ def _bounds(
 
 
 @kernel
-def _round_down(terms: Any, least: Any, margin: float, limit: float, levels: Any) -> Any:
+def _round_down(
+    terms: AnyArray, least: AnyArray, margin: float, limit: float, levels: AnyArray
+) -> Any:
     """Write levels of terms (n_terms, n), so that MAX_LEVEL is the limit; return unit and zero.
 
     unit * (sum of levels) + zero is at most the distance of a code.
@@ -340,14 +351,14 @@ def _round_down(terms: Any, least: Any, margin: float, limit: float, levels: Any
 
 @kernel
 def _pays(
-    planes: Any,
+    planes: AnyArray,
     first: int,
-    levels: Any,
+    levels: AnyArray,
     form: int,
-    order: Any,
+    order: AnyArray,
     most: int,
-    starts: Any,
-    bounds: Any,
+    starts: AnyArray,
+    bounds: AnyArray,
 ) -> bool:
     """Return True if, of the first RUN codes, at most `most` are within the limit by the bound."""
     beyond = np.uint8(MAX_LEVEL + 1)
@@ -360,16 +371,16 @@ def _pays(
 
 @kernel
 def _choose(
-    planes: Any,
+    planes: AnyArray,
     first: int,
-    table: Any,
-    terms: Any,
+    table: AnyArray,
+    terms: tuple[AnyArray, ...],
     q: int,
     limit: float,
-    levels: Any,
-    starts: Any,
-    bounds: Any,
-) -> Any:
+    levels: AnyArray,
+    starts: AnyArray,
+    bounds: AnyArray,
+) -> tuple[int, float, float]:
     """Write the levels of the bound that pays at this limit; return its form, unit and zero."""
     halves, least_halves, least, margin, order = terms
     if FORMS == HALVES:
@@ -384,7 +395,7 @@ def _choose(
 
 
 @kernel
-def _kth(values: Any, count: int, k: int) -> Any:
+def _kth(values: AnyArray, count: int, k: int) -> Any:
     """Return the k-th smallest of the first `count` values, from 0 on; quickselect on a copy."""
     own = np.empty(count, values.dtype)
     for i in range(count):
@@ -410,7 +421,7 @@ def _kth(values: Any, count: int, k: int) -> Any:
 
 
 @kernel
-def _keep(near: Any, where: Any, count: int, k: int) -> Any:
+def _keep(near: AnyArray, where: AnyArray, count: int, k: int) -> Any:
     """Keep the k nearest, in their order; return how many, and the limit for further codes."""
     if count < k:
         return count, np.float32(np.inf)
@@ -423,14 +434,14 @@ def _keep(near: Any, where: Any, count: int, k: int) -> Any:
 
 @kernel
 def _take_all(
-    planes: Any,
+    planes: AnyArray,
     a: int,
     z: int,
-    table: Any,
+    table: AnyArray,
     limit: float,
-    sums: Any,
-    near: Any,
-    where: Any,
+    sums: AnyArray,
+    near: AnyArray,
+    where: AnyArray,
     count: int,
 ) -> int:
     """Append the codes a..z-1 that are nearer than the limit, having measured all."""
@@ -445,7 +456,14 @@ def _take_all(
 
 @kernel
 def _take_hits(
-    planes: Any, hits: Any, n_hits: int, table: Any, limit: float, near: Any, where: Any, count: int
+    planes: AnyArray,
+    hits: AnyArray,
+    n_hits: int,
+    table: AnyArray,
+    limit: float,
+    near: AnyArray,
+    where: AnyArray,
+    count: int,
 ) -> int:
     """Append the hits of a bound that are nearer than the limit."""
     for h in range(n_hits):
@@ -460,7 +478,14 @@ def _take_hits(
 
 @kernel
 def _nearest(
-    planes: Any, first: int, last: int, tables: Any, terms: Any, k: int, distances: Any, at: Any
+    planes: AnyArray,
+    first: int,
+    last: int,
+    tables: AnyArray,
+    terms: tuple[AnyArray, ...],
+    k: int,
+    distances: AnyArray,
+    at: AnyArray,
 ) -> None:
     """Write distances and positions (m, k) of the nearest of the codes first..last-1, by position.
 
