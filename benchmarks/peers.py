@@ -37,7 +37,7 @@ class MaxFlowCut:
         """min z'(inner)z/4 + u'z, inner <= 0."""
         n = len(u)
         edges = (-inner).tocoo()
-        node = np.arange(n)
+        node = np.arange(n, dtype=np.int32)  # SciPy before 1.14 takes no other
         tail = np.concatenate([edges.row, np.where(u < 0, n, node)])
         head = np.concatenate([edges.col, np.where(u < 0, node, n + 1)])
         capacity = np.concatenate([edges.data, 2 * np.abs(u)])
