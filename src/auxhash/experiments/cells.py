@@ -47,7 +47,7 @@ class Cells:
         """Keep what a run measured (`facts`, as JSON) and made (`arrays`)."""
         record = json.dumps({"configuration": configuration, "facts": facts})
         with writing(self.path(configuration)) as temporary, temporary.open("wb") as file:
-            np.savez(file, record=np.array(record), **arrays)
+            np.savez(file, allow_pickle=False, record=np.array(record), **arrays)
         self._looked_at.pop(self.path(configuration), None)
 
     def read(self, configuration: Configuration) -> Cell:
