@@ -165,7 +165,7 @@ def _load(name: str, seed: int) -> Dataset:
 
 
 def means(records: Iterable[Record]) -> list[Record]:
-    """One record per data set, method, bytes, device and quality: means over its `seeds`."""
+    """One record per data set, method, bytes, device and quality: means over seeds."""
     groups: dict[tuple[Any, ...], list[Record]] = {}
     for record in map(_complete, records):
         setup = tuple(record[part] for part in KEY if part != "seed")
@@ -174,18 +174,18 @@ def means(records: Iterable[Record]) -> list[Record]:
 
 
 def _mean(records: Sequence[Record]) -> Record:
-    one = records[0]
+    """Means over records of several seeds; each distance is over the `seeds` that have it.
+
+    Tables are missing where a training found that they are no better than outputs.
+    """
     timed = {name: _mean_of([record[name] for record in records]) for name in OF_METHOD}
-    by = {
-        distance: {
-            name: _mean_of([record["by"][distance][name] for record in records]) for name in figures
-        }
-        for distance, figures in one["by"].items()
-    }
-    for distance, figures in by.items():
-        errors = [record["by"][distance]["error"] for record in records]
-        figures["error"] = math.hypot(*errors) / len(errors)
-    return {**one, **timed, "by": by, "seeds": sorted(record["seed"] for record in records)}
+    by = {}
+    for distance in dict.fromkeys(name for record in records for name in record["by"]):
+        own = [record["by"][distance] for record in records if distance in record["by"]]
+        figures = {name: _mean_of([each[name] for each in own]) for name in own[0]}
+        figures["error"] = math.hypot(*(each["error"] for each in own)) / len(own)
+        by[distance] = {**figures, "seeds": len(own)}
+    return {**records[0], **timed, "by": by}
 
 
 def _mean_of(values: Sequence[float | None]) -> float | None:
@@ -217,7 +217,7 @@ def _table(records: Sequence[Record]) -> str:
             size(row["model bytes"]),
             row["device"],
             f"{row['learn s']:.1f}",
-            len(row["seeds"]),
+            row["seeds"],
         ]
         for row in ordered
     ]
@@ -232,16 +232,15 @@ def _table(records: Sequence[Record]) -> str:
 
 
 def equal(records: Sequence[Record]) -> str:
-    """Markdown: NeighborHash by each distance beside quantisers of as many bytes, seed 0.
+    """Markdown: NeighborHash by each distance beside quantisers of as many bytes.
 
-    It is that of the best quality, which a GPU takes.
+    It is that of the best quality, which a GPU takes. Means over as many seeds as follow a figure,
+    if these are several.
     """
-    best = (r for r in map(_complete, records) if r["quality"] in (None, QUALITY["cuda"]))
+    best = [r for r in map(_complete, records) if r["quality"] in (None, QUALITY["cuda"])]
     cells = {
-        (row["bytes"], row["data"], row["method"], row["distance"]): " / ".join(
-            share(row[measure]) for measure in MEASURES[:2]
-        )
-        for row in flat(record for record in best if record["seed"] == 0)
+        (row["bytes"], row["data"], row["method"], row["distance"]): _shown(row)
+        for row in flat(means(best))
     }
     distances = "Hamming", "outputs", "tables"
     columns = [*((OURS, distance) for distance in distances), *((q, "own") for q in QUANTIZERS)]
@@ -250,6 +249,11 @@ def equal(records: Sequence[Record]) -> str:
         for n_bytes, data in sorted({key[:2] for key in cells if key[2] == OURS})
     ]
     return markdown(["bytes", "data", *distances, *QUANTIZERS], rows)
+
+
+def _shown(row: Record) -> str:
+    recall = " / ".join(share(row[measure]) for measure in MEASURES[:2])
+    return f"{recall} ({row['seeds']})" if row["seeds"] > 1 else recall
 
 
 def _line(row: Record) -> str:

@@ -8,10 +8,11 @@ python -m benchmarks queries --study change --data debian-lsa-wordllama --common
 `pairs`: short texts ask for long ones; some pairs are learnt from, 2,000 others are asked. Codes
 are learnt from the long texts alone. `change`: codes are one model's, queries another's, learnt
 from long texts that both have embedded (`--common`), and short texts ask; beside it stands what the
-model of the queries reaches with codes of its own. Of GloVe, words ask for the word that is nearest
-by the vectors of their own model. Of CIFAR-10, pictures in EfficientNet's features ask GIST codes
-for the ten pictures of their class that are nearest by EfficientNet; tables are also learnt from
-what is relevant to the common pictures in the same way.
+model of the queries reaches with codes of its own, and what its queries find among the old model's
+float vectors when a matrix takes them there by least squares. Of GloVe, words ask for the word that
+is nearest by the vectors of their own model. Of CIFAR-10, pictures in EfficientNet's features ask
+GIST codes for the ten pictures of their class that are nearest by EfficientNet; tables are also
+learnt from what is relevant to the common pictures in the same way.
 
 What was measured stands in a file of JSON lines, docs/results/queries.jsonl, and is not measured
 again; `--tables` writes docs/tables/queries-*.md out of it. Measured is the share of relevant rows,
@@ -162,6 +163,7 @@ def _change(data: Asked, jobs: Sequence[Record]) -> Iterator[Record]:
         asker, used = _asker(job, data.same[common], common, index, None)
         found = {
             **known_before,
+            "old vectors: least squares": _by_least_squares(data, common, Q, rows),
             "old codes: tables": _by_tables(index, asker.tables(Q), rows),
             "old codes: codes": _by_hamming(asker.encode(Q), index, rows),
         }
@@ -218,6 +220,15 @@ def _by_hasher(
 def _by_vectors(X: AnyArray, Q: AnyArray, rows: Numbers) -> list[float]:
     hits = neighbors.nearest(X, Q, min(RANKS[-1], len(X)), "cosine")[0]
     return _shares(hits, rows)
+
+
+def _by_least_squares(data: Asked, common: Numbers, Q: AnyArray, rows: Numbers) -> list[float]:
+    """By the float vectors of the old model, to which a matrix takes the queries.
+
+    Codes of that model, which hold less, can hardly be expected to find more.
+    """
+    W = np.linalg.lstsq(data.same[common], data.codes[common], rcond=None)[0]
+    return _by_vectors(data.codes, Q @ W, rows)
 
 
 def _by_tables(index: HammingIndex, tables: Single, rows: Numbers) -> list[float]:

@@ -434,17 +434,25 @@ ASKED = {  # by whom, in the records of both studies
     "vectors": Style("muted", dashes="2 3"),
     "codes of documents: outputs": Style("orange", "circle"),
     "pairs: tables": Style("blue", "square"),
-    "pairs and the codes' model: tables": Style("green", "triangle"),
+    "pairs and the codes' model: tables": Style("green", "up"),
     "new model's own codes: outputs": Style("orange", "circle"),
+    "old vectors: least squares": Style("muted", "diamond-open", "6 4"),
     "old codes: tables": Style("blue", "square"),
-    "new documents among old: tables": Style("purple", "triangle"),
+    "new documents among old: tables": Style("purple", "up"),
 }
 
 
 def asking() -> list[Panel]:
-    """Shares of queries whose row is among the first 1, 10 and 100, and among the first 10."""
+    """Shares of queries whose row is among the first 1, 10 and 100, and among the first 10.
+
+    Of the large sets, with 128 bits, seed 0, which all have.
+    """
     plots: list[Panel] = []
-    every = [one for one in records("queries.jsonl") if one["bits"] == 64 and one["seed"] == 0]
+    every = [
+        one
+        for one in records("queries.jsonl")
+        if (one["bits"], one["seed"], one.get("device")) == (128, 0, "cuda")
+    ]
     for one in sorted((r for r in every if r["study"] == "pairs"), key=lambda r: r["data"]):
         lines = [
             Series(name, drawn, [1, 10, 100], one["found"][name])

@@ -149,19 +149,27 @@ def test_bits_are_means_over_seeds(made, tmp_path, monkeypatch):
     assert [record["seed"] for record in records] == [0, 3]
     [mean] = bits.means(records)
     own = [record["by"]["Hamming"] for record in records]
-    assert mean["seeds"] == [0, 3]
+    assert mean["by"]["Hamming"]["seeds"] == 2
     assert own[0]["10@10"] != own[1]["10@10"]
     assert mean["by"]["Hamming"]["10@10"] == pytest.approx(sum(one["10@10"] for one in own) / 2)
     error = (own[0]["error"] ** 2 + own[1]["error"] ** 2) ** 0.5 / 2  # of independent queries
     assert mean["by"]["Hamming"]["error"] == pytest.approx(error)
     [row] = [line for line in bits.tables(records).splitlines() if "| Hamming |" in line]
     assert row.endswith(" 2 |")
+    tables = {**records[1], "by": {**records[1]["by"], "tables": own[1]}}  # kept by one training
+    [mean] = bits.means([records[0], tables])
+    assert mean["by"]["tables"] == {**own[1], "seeds": 1}
+    assert mean["by"]["Hamming"]["seeds"] == 2
 
 
 def test_bits_at_equal_bytes_stand_side_by_side():
     def record(method, n_bytes, **by):
-        figures = {name: {"10@10": value, "10@100": 2 * value} for name, value in by.items()}
-        return {"data": "made", "seed": 0, "method": method, "bytes": n_bytes, "by": figures}
+        figures = {
+            name: {"10@10": value, "10@100": 2 * value, "error": 0.01} for name, value in by.items()
+        }
+        facts = dict.fromkeys(("train", "base"), 48) | dict.fromkeys(bits.OF_METHOD, 1.0)
+        about = {"data": "made", "seed": 0, "method": method, "bytes": n_bytes}
+        return {**about, **facts, "by": figures}
 
     ours = record(bits.OURS, 4, Hamming=0.1, outputs=0.2, tables=0.3)
     table = bits.equal([record("OPQ", 4, own=0.25), ours, record("OPQ", 8, own=0.4)])
@@ -171,6 +179,9 @@ def test_bits_at_equal_bytes_stand_side_by_side():
     assert bits.equal([record("OPQ", 4, own=0.25), here, ours, here]) == bits.equal(
         [record("OPQ", 4, own=0.25), ours]
     )
+    again = {**record(bits.OURS, 4, Hamming=0.2, outputs=0.2), "seed": 1}
+    row = bits.equal([ours, again]).splitlines()[2]
+    assert row == "| 4 | made | .150 / .300 (2) | .200 / .400 (2) | .300 / .600 |  |  |  |  |"
 
 
 def test_trainings_of_two_devices_are_not_mixed(made, tmp_path, monkeypatch):

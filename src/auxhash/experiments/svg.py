@@ -225,16 +225,16 @@ def _marker(shape: str, x: float, y: float) -> str:
         "down": ((0, 1.2), (1.15, -0.9), (-1.15, -0.9)),
     }
     name = shape.removesuffix("-open")
+    if not name:
+        return ""
     if name == "circle":
         return f'<circle class="{kind}" cx="{x:.1f}" cy="{y:.1f}" r="{r}"/>'
     if name == "dot":
         return f'<circle class="dot" cx="{x:.1f}" cy="{y:.1f}" r="1.2"/>'
     if name == "cross":
         return f'<path d="M{x - r:.1f} {y - r:.1f}l{2 * r} {2 * r}m0 {-2 * r}l{-2 * r} {2 * r}"/>'
-    if name in corners:
-        d = "L".join(f"{x + r * a:.1f} {y + r * b:.1f}" for a, b in corners[name])
-        return f'<path class="{kind}" d="M{d}Z"/>'
-    return ""
+    d = "L".join(f"{x + r * a:.1f} {y + r * b:.1f}" for a, b in corners[name])
+    return f'<path class="{kind}" d="M{d}Z"/>'
 
 
 def _arrow(arrow: Arrow, across: Axis, up: Axis) -> str:
