@@ -7,20 +7,17 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import click
 
 from auxhash.cli.group import INTERRUPTED
-from auxhash.cli.output import (
+from auxhash.cli.options import (
     DEFAULT_LABEL,
+    Reading,
     device_option,
     force_option,
     jobs_option,
     json_option,
-    number,
     points_options,
     seed_option,
-    show,
-    table,
-    tell,
-    tell_of_ties,
 )
+from auxhash.cli.output import as_json, number, show, table, tell, tell_of_ties
 from auxhash.compute import clock
 from auxhash.compute.words import count
 
@@ -166,14 +163,9 @@ def fit(
     sample: int | None,
     checkpoint: str | None,
     force: bool,
-    own: str | None,
-    label: str,
-    id_column: str,
-    header: bool | None,
+    reading: Reading,
     seed: int,
     device: str,
-    jobs: int | None,
-    as_json: bool,
     **parameters: Any,
 ) -> None:
     """Learn a model from FEATURES and LABELS, or from FEATURES alone.
@@ -226,8 +218,8 @@ def fit(
         settings["refine"] = "auto" if refined else None
     _check_method(method, init, auto, checkpoint, device)
     hasher: Hasher
-    hasher, points = _start(features, own, label, id_column, header, jobs, init, auto, settings)
-    y, known = _similarity(points, labels, pairs, label, header)
+    hasher, points = _start(features, reading, init, auto, settings)
+    y, known = _similarity(points, labels, pairs, reading)
     learnt_from: dict[str, Any] = {"y": y, "affinity": known}
     if method is not None:
         hasher, learnt_from = _by_name(method, points.name, y, known, steps, settings)
@@ -257,22 +249,22 @@ def fit(
             X = X[rows]
             learnt_from = {name: v if v is None else v[rows] for name, v in learnt_from.items()}
     most, is_sample = _most_points(points, len(X), hasher, sample)
-    verbose = int(not as_json)
+    verbose = int(not as_json())
     choice = None
     if auto:
         y = learnt_from.get("y")
-        choice = _choose(X, y, known, settings, seed, jobs, auto_seconds, verbose)
+        choice = _choose(X, y, known, settings, seed, auto_seconds, verbose)
         settings |= choice.settings
         if y is not None and (line := _time_by_trial(choice, len(X))):
             tell(line)
-    technical = {"random_state": seed, "n_jobs": jobs, "device": device, "verbose": verbose}
+    technical = {"random_state": seed, "device": device, "verbose": verbose}
     _set_known(hasher, settings | technical)
     if isinstance(hasher, NeighborHash) and held_out is None:
         hasher.set_params(max_points=most)
     elif isinstance(hasher, NeighborHash):
         learnt_from = {"y": learnt_from["y"]}
         learnt_from["neighbors"] = same_class(X, learnt_from["y"], hasher.metric)
-    time = None if auto or as_json else _time_expected(hasher, X, learnt_from)
+    time = None if auto or as_json() else _time_expected(hasher, X, learnt_from)
     began = clock.seconds()
     if checkpoint is not None:
         learnt_from["checkpoint"] = checkpoint
@@ -297,10 +289,8 @@ def fit(
         # How it was fitted is no part of the model: the file is the same on any number of threads.
         _set_known(hasher, {"n_jobs": None, "verbose": 0, "device": "cpu", "warm_start": False})
         hasher.save(path)
-    _show_fitted(
-        output, hasher, len(points), is_sample, seconds, choice, expected, precision, as_json
-    )
-    if init is not None and not as_json:
+    _show_fitted(output, hasher, len(points), is_sample, seconds, choice, expected, precision)
+    if init is not None and not as_json():
         click.echo(
             f"Codes of {init} are another model's: encode all again with {output}, or learn to ask "
             "the old codes with it (auxhash fit-queries)."
@@ -440,15 +430,7 @@ def _most_points(
 
 
 def _start(
-    features: str,
-    own: str | None,
-    label: str,
-    id_column: str,
-    header: bool | None,
-    jobs: int | None,
-    init: str | None,
-    auto: bool,
-    settings: dict[str, Any],
+    features: str, reading: Reading, init: str | None, auto: bool, settings: dict[str, Any]
 ) -> "tuple[MACHash | NeighborHash, Rows]":
     """A hasher to fit, and the points to fit it to."""
     from auxhash.cli import inputs
@@ -457,7 +439,7 @@ def _start(
     from auxhash.learn.neighborhash import NeighborHash
 
     if init is None:
-        return MACHash(), inputs.points(features, own, label, jobs, header, id_column)
+        return MACHash(), inputs.points(features, reading)
     if auto:
         raise click.UsageError("--init goes on with a model's settings: there is none to --auto")
     model = load(init)
@@ -474,16 +456,16 @@ def _start(
                 f"--init goes on with {old} for {option}, which {init} was learnt with; "
                 f"got {settings[name]}"
             )
-    model.set_params(warm_start=True, n_jobs=jobs)
+    model.set_params(warm_start=True, n_jobs=None)
     if isinstance(model, MACHash):
         model.set_params(init=None)  # codes to start from would be those of other points
     else:
         model.set_params(max_points=NeighborHash.max_points)  # the model's was for other points
-    return model, inputs.points_for(model, features, own, label, header, id_column)
+    return model, inputs.points_for(model, features, reading)
 
 
 def _similarity(
-    points: "Rows", labels: str | None, pairs: str | None, label: str, header: bool | None
+    points: "Rows", labels: str | None, pairs: str | None, reading: Reading
 ) -> "tuple[AnyArray | None, Affinity | None]":
     """Labels and None, or with `pairs` the labels, if any, and the affinity of the pairs.
 
@@ -492,17 +474,17 @@ def _similarity(
     from auxhash.cli import inputs
     from auxhash.mac import affinity
 
-    asked = labels is not None or label != DEFAULT_LABEL or points.names is not None
+    asked = labels is not None or reading.label != DEFAULT_LABEL or points.names is not None
     if pairs is None and not asked and points.labels is None:
         return None, None
     if pairs is None:
-        return inputs.labels_to_learn(points, labels, label, "LABELS or --pairs", header), None
-    i, j, y = inputs.pairs(pairs, header)
+        return inputs.labels_to_learn(points, labels, "LABELS or --pairs", reading), None
+    i, j, y = inputs.pairs(pairs, reading.header)
     try:
         known = affinity.from_pairs(i, j, y, n_points=len(points))
     except ValueError as error:
         raise ValueError(f"{pairs}: {error}") from error
-    return inputs.labels_of(points, labels, label, header), known
+    return inputs.labels_of(points, labels, reading), known
 
 
 def _neighbor_hash(
@@ -563,7 +545,6 @@ def _choose(
     known: "Affinity | None",
     settings: dict[str, Any],
     seed: int,
-    jobs: int | None,
     seconds: float | None,
     verbose: int,
 ) -> "Choice":
@@ -572,10 +553,10 @@ def _choose(
 
     if y is None and known is None:
         codes_only = {**settings, "query_function": None}  # which tables change nothing of
-        return choose_neighbors(X, codes_only, seed, jobs, seconds, verbose)
+        return choose_neighbors(X, codes_only, seed, seconds=seconds, verbose=verbose)
     if y is None:
         raise ValueError("--auto measures precision, and needs labels")
-    return choose(X, y, settings, seed, jobs, seconds, verbose)
+    return choose(X, y, settings, seed, seconds=seconds, verbose=verbose)
 
 
 def _show_fitted(
@@ -587,7 +568,6 @@ def _show_fitted(
     choice: "Choice | None",
     expected: "list[ExpectedRecall]",
     precision: "_Precision | None",
-    as_json: bool,
 ) -> None:
     reached, words = _reached(hasher)
     n_learnt = reached.get("learnt", len(hasher.codes_))
@@ -626,7 +606,7 @@ def _show_fitted(
     if choice is not None:
         result |= {"chosen": choice.settings, "tried": choice.rows, "protocol": choice.protocol}
         shown.insert(0, _tried(choice))
-    show(result, as_json, *shown)
+    show(result, *shown)
 
 
 class _Precision(NamedTuple):

@@ -6,20 +6,17 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from auxhash.cli.group import INTERRUPTED
-from auxhash.cli.output import (
+from auxhash.cli.options import (
+    Reading,
     bits_option,
     device_option,
     force_option,
-    header_option,
-    id_option,
     jobs_option,
     json_option,
-    label_option,
-    number,
     seed_option,
-    show,
-    tell,
+    table_options,
 )
+from auxhash.cli.output import as_json, number, show, tell
 from auxhash.compute import clock
 from auxhash.compute.words import count
 
@@ -51,9 +48,7 @@ if TYPE_CHECKING:
 @click.option("--validation", type=float, help="Share of the queries that is held out; 0.1.")
 @click.option("--checkpoint", metavar="DIR", help="Keep what a killed run needs to go on here.")
 @force_option
-@label_option
-@id_option
-@header_option
+@table_options
 @seed_option
 @device_option
 @jobs_option
@@ -69,13 +64,9 @@ def fit_queries(
     init: str | None,
     checkpoint: str | None,
     force: bool,
-    label: str,
-    id_column: str,
-    header: bool | None,
+    reading: Reading,
     seed: int,
     device: str,
-    jobs: int | None,
-    as_json: bool,
     **parameters: Any,
 ) -> None:
     """Learn to ask codes that are there with QUERIES of another kind, or of another model.
@@ -109,16 +100,16 @@ def fit_queries(
     devices.get(device)  # or raise before anything is read
     path = inputs.output_path(output, kinds.MODEL, queries, pairs, index, codes, force=force)
     source, packed, n_bits, ids, fingerprint = _codes(index, store, codes, bits)
-    points = inputs.points(queries, None, label, jobs, header, id_column)
+    points = inputs.points(queries, reading)
     start = None if init is None else load(init)
     called = None if points.read_ids is None else points.read_ids().tolist()
     if pairs is None:
         rows: Any = _same(points, called, source, ids)
     else:
-        rows = _paired(points, called, pairs, source, ids, header)
+        rows = _paired(points, called, pairs, source, ids, reading.header)
     settings = {name: value for name, value in parameters.items() if value is not None}
-    technical: dict[str, Any] = {"random_state": seed, "n_jobs": jobs, "device": device}
-    asker = QueryTables(n_bits, **settings, **technical, verbose=int(not as_json))
+    technical: dict[str, Any] = {"random_state": seed, "device": device}
+    asker = QueryTables(n_bits, **settings, **technical, verbose=int(not as_json()))
     warnings.simplefilter("ignore", interrupt.TrainingInterrupted)  # reported below
     began = clock.seconds()
     asker.fit(points.all(), rows, packed, fingerprint, checkpoint, start)
@@ -126,18 +117,16 @@ def fit_queries(
     if points.columns is not None:
         asker.feature_names_in_ = np.array(points.columns, object)
     # How it was fitted is no part of the model: the file is the same on any number of threads.
-    asker.set_params(n_jobs=None, verbose=0, device="cpu")
+    asker.set_params(verbose=0, device="cpu")
     asker.save(path)
-    _show_learnt(output, asker, source, len(points), seconds, as_json)
+    _show_learnt(output, asker, source, len(points), seconds)
     if asker.interrupted_:
         how = "the same command goes on" if checkpoint else "with --checkpoint it could go on"
         click.echo(f"Interrupted: {output} is the best model so far; {how}.", err=True)
         raise click.exceptions.Exit(INTERRUPTED)
 
 
-def _show_learnt(
-    output: str, asker: "QueryTables", source: str, n: int, seconds: float, as_json: bool
-) -> None:
+def _show_learnt(output: str, asker: "QueryTables", source: str, n: int, seconds: float) -> None:
     """Show what was learnt, and what held-out queries find."""
     from auxhash.learn.training.asking import RANKS
 
@@ -159,7 +148,7 @@ def _show_learnt(
             f"Of what is relevant to queries held out, {shares} is among the first {ranks} by "
             "tables."
         )
-    show(result, as_json, *lines)
+    show(result, *lines)
 
 
 def _codes(

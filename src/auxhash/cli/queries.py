@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import click
 
+from auxhash.cli.options import Reading
 from auxhash.cli.output import number, show, table
 from auxhash.compute.words import count
 
@@ -147,15 +148,11 @@ def codes(queries: str, n_bits: int, prefix: int | None = None) -> EncodedQuerie
 def encoded(
     model: str,
     queries: str,
-    own: str | None,
-    label: str,
-    header: bool | None,
-    jobs: int | None,
+    reading: Reading,
     index: Searched,
     also: str | None,
     check: Callable[[str], object] = lambda fingerprint: None,
     by: str = HAMMING,
-    id_column: str = "id",
 ) -> EncodedQueries:
     """The queries' codes, names if they are pictures, and `also` their vectors or outputs.
 
@@ -169,7 +166,7 @@ def encoded(
     from auxhash.learn.encoder import load
     from auxhash.search.index import HammingIndex
 
-    hasher = load(model, jobs)
+    hasher = load(model)
     fingerprint = hasher.fingerprint
     check(fingerprint)
     if hasher.n_bits != index.n_bits:  # an index of whole bytes fits if its padding is zeros
@@ -188,7 +185,7 @@ def encoded(
         raise ValueError(f"{model} has no tables: --by outputs ranks by its outputs")
     ordered = isinstance(index, HammingIndex) and hasher.n_bits == index.n_bits
     needs_outputs = OUTPUTS in (also, by) or (by == HAMMING and ordered)
-    points = inputs.points_for(hasher, queries, own, label, header, id_column)
+    points = inputs.points_for(hasher, queries, reading)
     vectors = points.all() if also == "vectors" else None
     codes, outputs, tables = [], [], []
     for chunk in points.chunks() if vectors is None else [vectors]:
@@ -256,13 +253,12 @@ def answer(
     message: str,
     output: Path | None = None,
     called: "NamesOf | None" = None,
-    as_json: bool = False,
     advice: str = "",
 ) -> None:
     """Write the hits to `output`, or else show them, with `result` and `message` before them."""
     if output is not None:
         hits.write(output, called)
-        show(result, as_json, *filter(None, [f"{result['output']}: {message}", advice]))
+        show(result, *filter(None, [f"{result['output']}: {message}", advice]))
         return
     near, which = hits.plain()
     result = {**result, "distances": near, "ids": which}
@@ -275,7 +271,7 @@ def answer(
         shown.append(line)
     if advice:
         shown.append(advice)
-    show(result, as_json, *shown)
+    show(result, *shown)
 
 
 def _left_out(n_queries: int, n_hits: int) -> str:

@@ -6,15 +6,15 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from auxhash.cli.output import (
+from auxhash.cli.options import (
+    Reading,
     any_model_option,
     force_option,
     jobs_option,
     json_option,
     points_options,
-    tell,
-    tell_of_ties,
 )
+from auxhash.cli.output import tell, tell_of_ties
 from auxhash.cli.queries import (
     DEFAULT_K,
     HAMMING,
@@ -97,7 +97,6 @@ def search(
     bits: int | None,
     names: str | None,
     rerank: str | None,
-    id_column: str,
     query_vectors: str | None,
     candidates: int | None,
     metric: str | None,
@@ -105,11 +104,7 @@ def search(
     output: str | None,
     force: bool,
     any_model: bool,
-    own: str | None,
-    label: str,
-    header: bool | None,
-    jobs: int | None,
-    as_json: bool,
+    reading: Reading,
 ) -> None:
     """Find the k codes of INDEX that are nearest to each of QUERIES, or all within a radius.
 
@@ -143,16 +138,16 @@ def search(
     from auxhash.search import chance
     from auxhash.search.index import ApproximateIndex, HammingIndex, NamedIndex, load
 
-    finer = _Rerank(rerank, query_vectors, candidates, metric, id_column, by, own)
+    finer = _Rerank(rerank, query_vectors, candidates, metric, by, reading)
     finer.check_use(k, radius, model)
     path = hits_path(output, force, index, queries)
     _check_index(index)
-    loaded = load(index, n_probe=16 if probe is None else probe, n_jobs=jobs)
+    loaded = load(index, n_probe=16 if probe is None else probe)
     inner = loaded.index if isinstance(loaded, NamedIndex) else loaded
     if probe is not None and not isinstance(inner, ApproximateIndex):
         raise ValueError(f"--probe is for approximate indexes, and {index} is exact")
     first = inner if bits is None else _prefix(index, inner, bits)
-    called = _names(names, header, loaded)
+    called = _names(names, reading.header, loaded)
 
     def check(fingerprint: str | None) -> None:
         asking = f"the codes of {model}" if model else queries
@@ -162,8 +157,7 @@ def search(
         asked = codes(queries, loaded.n_bits, bits)
         check(asked.fingerprint)
     else:
-        with_vectors = finer.by_points
-        asked = encoded(model, queries, own, label, header, jobs, inner, with_vectors, check, by)
+        asked = encoded(model, queries, reading, inner, finer.by_points, check, by)
     if bits is not None:
         _note_prefix(model, asked.model, bits, loaded.n_bits)
         inner, asked = first, asked.prefix(bits)
@@ -175,7 +169,7 @@ def search(
         )
     if radius is None:
         finer = finer.for_model(asked.model)
-        hits = finer.search(loaded, inner, asked, DEFAULT_K if k is None else k, header)
+        hits = finer.search(loaded, inner, asked, DEFAULT_K if k is None else k)
     else:
         hits = _within(inner, asked, radius)
     if not finer.by_vectors and isinstance(inner, HammingIndex) and _all_tied(hits.distances):
@@ -191,7 +185,7 @@ def search(
     if output is not None:
         result["output"] = output
     advice = "" if bits is not None else _advice(asked, finer, radius)  # of all bits
-    answer(hits, asked, result, message, path, called, as_json, advice)
+    answer(hits, asked, result, message, path, called, advice)
 
 
 @dataclass(frozen=True)
@@ -202,9 +196,8 @@ class _Rerank:
     query_vectors: str | None
     candidates: int | None
     metric: str | None
-    id_column: str
     scanned_by: str  # distance of the search itself
-    own: str | None  # the user's feature of pictures
+    reading: Reading
 
     @property
     def by_vectors(self) -> bool:
@@ -246,12 +239,7 @@ class _Rerank:
             )
 
     def search(
-        self,
-        outer: "AnyIndex",
-        index: "NumberedIndex",
-        asked: EncodedQueries,
-        k: int,
-        header: bool | None,
+        self, outer: "AnyIndex", index: "NumberedIndex", asked: EncodedQueries, k: int
     ) -> SearchHits:
         """Find the k nearest; `index` is the numbered index in `outer`, which may have names."""
         from auxhash.compute import checks
@@ -262,7 +250,7 @@ class _Rerank:
         else:
             few = CANDIDATES_PER_HIT * k if self.candidates is None else self.candidates
             few = checks.integer("candidates", few, k)
-            distances, ids = self._ordered(outer, index, asked, few, k, header)
+            distances, ids = self._ordered(outer, index, asked, few, k)
         there = ids.shape[1]
         message = f"{there} nearest" if there == k else f"{there} nearest (all there are, not {k})"
         if self.scanned_by != HAMMING:
@@ -279,7 +267,6 @@ class _Rerank:
         asked: EncodedQueries,
         few: int,
         k: int,
-        header: bool | None,
     ) -> "tuple[AnyArray, AnyArray]":
         """Distances and ids of the k best of `few` candidates."""
         from auxhash.cli import inputs
@@ -294,11 +281,9 @@ class _Rerank:
             return rerank.by_outputs(ids, asked.outputs, index, k)
         points, columns = asked.vectors, asked.columns
         if self.query_vectors is not None:
-            points, columns = inputs.vectors(self.query_vectors, header, None)
+            points, columns = inputs.vectors(self.query_vectors, self.reading.header)
         assert points is not None  # `check_use` has seen to it
-        base = inputs.vectors_by_id(
-            str(self.by), header, columns, outer, self.id_column, asked.model, self.own
-        )
+        base = inputs.vectors_by_id(str(self.by), self.reading, columns, outer, asked.model)
         metric: Any = self.metric
         return rerank.by_vectors(ids, points, base, k, metric)
 

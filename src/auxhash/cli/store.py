@@ -6,19 +6,18 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from auxhash.cli.group import Commands
-from auxhash.cli.output import (
+from auxhash.cli.options import (
+    Reading,
     any_model_option,
     bits_option,
+    column_options,
     force_option,
-    header_option,
-    id_option,
     jobs_option,
     json_option,
     points_options,
-    progress_wanted,
     seed_option,
-    show,
 )
+from auxhash.cli.output import progress_wanted, show
 from auxhash.cli.queries import (
     DEFAULT_K,
     EncodedQueries,
@@ -66,7 +65,6 @@ def store() -> None:
 @click.argument("codes")
 @bits_option
 @ids_option
-@id_option
 @click.option(
     "--vectors", metavar="FILE", help="The points, as for `encode`: kept, for re-ranking."
 )
@@ -76,19 +74,17 @@ def store() -> None:
     help="Columns of the table of --ids or --vectors, such as title,url: kept, for filters.",
 )
 @any_model_option
-@header_option
+@column_options
 @json_option
 def push(
     url: str,
     codes: str,
     bits: int | None,
     ids: str | None,
-    id_column: str,
     vectors: str | None,
     payload: str | None,
     any_model: bool,
-    header: bool | None,
-    as_json: bool,
+    reading: Reading,
 ) -> None:
     """Put CODES into the store at URL, which is made if it is not there.
 
@@ -125,14 +121,14 @@ def push(
     beside: dict[str, Any] = {}
     read = None
     if vectors is not None:
-        beside["vectors"], read = inputs.vectors_and_ids(vectors, header, id_column, columns)
+        beside["vectors"], read = inputs.vectors_and_ids(vectors, reading, columns)
         _check_rows(vectors, len(beside["vectors"]), len(packed))
         own = read if own is None else own
     if columns:
         table = str(vectors if ids is None else ids)
-        payloads = beside["payloads"] = inputs.payloads(table, columns, header) or []
+        payloads = beside["payloads"] = inputs.payloads(table, columns, reading.header) or []
         _check_rows(table, len(payloads), len(packed))
-    names = _ids(ids, own, header, id_column, len(packed), as_text=id_type == "text")
+    names = _ids(ids, own, len(packed), reading, id_type == "text")
     if read is not None and names is not None and list(map(str, read)) != list(map(str, names)):
         raise ValueError(f"{vectors} has other ids than {ids or codes}, or in another order")
     with open_store(url, n_bits) as opened:
@@ -148,7 +144,7 @@ def push(
         result = {"store": opened.url, "pushed": len(packed), "codes": len(opened), "bits": n_bits}
         result["fingerprint"] = opened.fingerprint
     message = f"{count(len(packed), 'code')} of {count(n_bits, 'bit')} pushed"
-    show(result, as_json, f"{result['store']}: {message}, {result['codes']:,} in all")
+    show(result, f"{result['store']}: {message}, {result['codes']:,} in all")
 
 
 @store.command()
@@ -174,12 +170,7 @@ def search(
     output: str | None,
     force: bool,
     any_model: bool,
-    own: str | None,
-    label: str,
-    id_column: str,
-    header: bool | None,
-    jobs: int | None,
-    as_json: bool,
+    reading: Reading,
 ) -> None:
     """Find the k codes at URL that are nearest to each of QUERIES, or all within a radius.
 
@@ -200,7 +191,7 @@ def search(
         raise click.UsageError("--radius finds all codes within it: leave out -k")
     check_by(by, radius, model)
     path = hits_path(output, force, queries)
-    with open_store(url, n_jobs=jobs) as opened, opened.of_one_model():
+    with open_store(url) as opened, opened.of_one_model():
         if model is None:
             asked = codes(queries, opened.n_bits)
             opened.check_model(queries, asked.fingerprint, any_model)
@@ -209,9 +200,7 @@ def search(
             def check(fingerprint: str) -> None:
                 opened.check_model(model, fingerprint, any_model)
 
-            asked = encoded(
-                model, queries, own, label, header, jobs, opened, None, check, by, id_column
-            )
+            asked = encoded(model, queries, reading, opened, None, check, by)
         if radius is None:
             hits = _nearest(opened, asked, DEFAULT_K if k is None else k)
         else:
@@ -223,7 +212,7 @@ def search(
     result |= {"k": hits.ids.shape[1]} if radius is None else {"radius": radius}
     if output is not None:
         result["output"] = output
-    answer(hits, asked, result, message, path, as_json=as_json)
+    answer(hits, asked, result, message, path)
 
 
 def _nearest(opened: "Store", asked: EncodedQueries, k: int) -> SearchHits:
@@ -259,12 +248,7 @@ def reencode(
     model: str,
     vectors: str | None,
     ids: str | None,
-    id_column: str,
-    own: str | None,
-    label: str,
-    header: bool | None,
-    jobs: int | None,
-    as_json: bool,
+    reading: Reading,
 ) -> None:
     """Replace the codes at URL by those of another MODEL, while the old ones are searched.
 
@@ -286,16 +270,16 @@ def reencode(
 
     if ids is not None and vectors is None:
         raise click.UsageError("--ids are those of --vectors: give both")
-    hasher = load(model, jobs)
-    with open_store(url, n_jobs=jobs) as opened:
+    hasher = load(model)
+    with open_store(url) as opened:
         X = names = None
         if vectors is not None:
-            points = inputs.points_for(hasher, vectors, own, label, header, id_column)
+            points = inputs.points_for(hasher, vectors, reading)
             X, as_text = points.all(), opened.id_type == "text"
             read = None if points.read_ids is None else points.read_ids()
-            names = _ids(ids, read, header, id_column, len(X), "vectors", as_text)
+            names = _ids(ids, read, len(X), reading, as_text, "vectors")
             names = np.arange(len(X)) if names is None else names
-        with new_bar(disable=not progress_wanted(as_json)) as bar:
+        with new_bar(disable=not progress_wanted()) as bar:
             task = bar.add_task("codes", total=len(opened), stage="encoding again")
             n = encode_again(
                 opened, hasher, names, X, notify=lambda done: bar.update(task, completed=done)
@@ -303,14 +287,13 @@ def reencode(
         result = {"store": opened.url, "encoded": n, "codes": len(opened)}
         result["fingerprint"] = opened.fingerprint
     message = f"{count(n, 'code')} encoded again, all are of model {result['fingerprint']}"
-    show(result, as_json, f"{result['store']}: {message}")
+    show(result, f"{result['store']}: {message}")
 
 
 @store.command()
 @click.argument("url")
 @click.argument("codes", required=False)
 @ids_option
-@id_option
 @click.option(
     "--queries",
     type=click.IntRange(1),
@@ -319,19 +302,16 @@ def reencode(
     help="How many searches to compare.",
 )
 @seed_option
-@header_option
+@column_options
 @jobs_option
 @json_option
 def verify(
     url: str,
     codes: str | None,
     ids: str | None,
-    id_column: str,
     queries: int,
     seed: int,
-    header: bool | None,
-    jobs: int | None,
-    as_json: bool,
+    reading: Reading,
 ) -> None:
     """Compare the store at URL with CODES, and its searches with those of our own index.
 
@@ -353,8 +333,8 @@ def verify(
 
     if ids is not None and codes is None:
         raise click.UsageError("--ids are those of CODES: give both")
-    with open_store(url, n_jobs=jobs) as opened:
-        index, stored = HammingIndex(opened.n_bits, jobs), []
+    with open_store(url) as opened:
+        index, stored = HammingIndex(opened.n_bits), []
         for some, packed in opened.batches():  # by id, so that our ties are the store's
             index.add(packed)
             stored.append(some)
@@ -363,7 +343,7 @@ def verify(
         if codes is not None:
             expected, _, _, own = inputs.codes_and_ids(codes, opened.n_bits)
             as_text = opened.id_type == "text"
-            called = _ids(ids, own, header, id_column, len(expected), as_text=as_text)
+            called = _ids(ids, own, len(expected), reading, as_text)
             called = np.arange(len(expected)) if called is None else called
             _check_content(index, names, called, expected, opened.url, codes)
             checked = f"as in {codes}"
@@ -371,24 +351,23 @@ def verify(
         result = {"store": opened.url, "codes": len(index), "bits": opened.n_bits}
     result |= {"compared": codes is not None, "queries": n_asked}
     message = f"{count(len(index), 'code')} {checked}, {count(n_asked, 'query')} found the same"
-    show(result, as_json, f"{result['store']}: {message}")
+    show(result, f"{result['store']}: {message}")
 
 
 def _ids(
     path: str | None,
     own: "AnyArray | None",
-    header: bool | None,
-    column: str,
     n: int,
+    reading: Reading,
+    as_text: bool,
     what: str = "codes",
-    as_text: bool = False,
 ) -> "AnyIds | None":
     """Ids from a file, or else the codes' own; None if there are none."""
     from auxhash.cli import inputs
     from auxhash.compute import checks
     from auxhash.stores.ids import check_different
 
-    values = inputs.called_by(path, own, header, column, n, as_text, what)
+    values = inputs.called_by(path, own, n, reading, as_text, what)
     if values is None:
         return None
     name = "ids" if path is None else f"ids of {path}"

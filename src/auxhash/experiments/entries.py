@@ -83,18 +83,16 @@ class Entry:
     pairs: PairNumbers  # drawn for each point, if it learns from pairs
     unused: dict[str, Any] = field(default_factory=dict)  # given, but SET by the comparison
 
-    def prepared(
-        self, n_bits: int, seed: int, n_jobs: int | None, device: DeviceName = "cpu"
-    ) -> Hasher:
+    def prepared(self, n_bits: int, seed: int, device: DeviceName = "cpu") -> Hasher:
         """A fresh hasher, to be fitted; on that device, if it is one that can be."""
-        fresh = runs.prepared(self.hasher, n_bits, random_state=seed, n_jobs=n_jobs)
+        fresh = runs.prepared(self.hasher, n_bits, random_state=seed, n_jobs=None)
         return fresh if device == "cpu" else runs.on_device(fresh, device)
 
     def configuration(
         self, mark: str, n_bits: int, seed: int, device: DeviceName = "cpu"
     ) -> Configuration:
         """Everything that the result depends on."""
-        fresh = self.prepared(n_bits, seed, None, device)
+        fresh = self.prepared(n_bits, seed, device)
         return runs.configuration(mark, fresh, self.pairs, seed)
 
 
