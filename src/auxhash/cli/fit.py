@@ -553,10 +553,10 @@ def _choose(
 
     if y is None and known is None:
         codes_only = {**settings, "query_function": None}  # which tables change nothing of
-        return choose_neighbors(X, codes_only, seed, seconds=seconds, verbose=verbose)
+        return choose_neighbors(X, codes_only, seed, seconds, verbose)
     if y is None:
         raise ValueError("--auto measures precision, and needs labels")
-    return choose(X, y, settings, seed, seconds=seconds, verbose=verbose)
+    return choose(X, y, settings, seed, seconds, verbose)
 
 
 def _show_fitted(

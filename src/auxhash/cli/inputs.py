@@ -58,7 +58,7 @@ def points_for(hasher: "Encoder | Hasher", path: str, reading: Reading) -> Rows:
     from auxhash.files import images
 
     folder = images.image_folder(path)
-    return _announced(rows.of_images(folder, images.remembered(name, reading.own, hasher.n_jobs)))
+    return _announced(rows.of_images(folder, images.remembered(name, reading.own)))
 
 
 def labels(path: str, reading: Reading) -> AnyArray:
@@ -326,7 +326,7 @@ def _pictures(path: str, model: "Encoder | None", own: str | None) -> "PictureVe
         raise ValueError(f"{path} is a folder, and only a --model of pictures knows their features")
     folder = images.image_folder(path)
     tell(str(folder))
-    return PictureVectors(folder, images.remembered(model.image_feature, own, model.n_jobs))
+    return PictureVectors(folder, images.remembered(model.image_feature, own))
 
 
 class PictureVectors:

@@ -8,7 +8,6 @@ import click
 
 from auxhash.cli.options import any_model_option, jobs_option, json_option, own_feature_option
 from auxhash.cli.output import as_json, show
-from auxhash.compute import context
 from auxhash.compute.extras import install
 
 if TYPE_CHECKING:
@@ -118,20 +117,16 @@ def serve(
 
     page = router(_show() if store is None else None)
 
-    n_jobs = context.current().n_jobs  # which other threads do not see
-
     def opened() -> "Service":
         if store is None:
             from auxhash.experiments.demonstration import digits
 
-            return digits.service(most, n_jobs)
+            return digits.service(most)
         from auxhash.serve import start
         from auxhash.stores import NoStoreError
 
         try:
-            return start.service(
-                store, model, most, n_jobs, own, old_model, any_model, bits, query_model
-            )
+            return start.service(store, model, most, own, old_model, any_model, bits, query_model)
         except NoStoreError as error:
             reason = str(error).partition(";")[0]
             raise ValueError(f"{reason}: --model or --bits would make one") from error
