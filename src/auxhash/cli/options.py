@@ -76,26 +76,30 @@ own_feature_option = click.option(
 )
 
 
-def _reading(*options: Callable[[Command], Command]) -> Callable[[Command], Callable[..., object]]:
-    """Add options that say how files are read; the command takes them as one `reading`."""
-    names = {field.name for field in fields(Reading)}
+def gathered(
+    name: str, kind: Callable[..., object], *options: Callable[[Command], Command]
+) -> Callable[[Command], Callable[..., object]]:
+    """Add these options; the command takes them as one argument `name`, a dataclass `kind`."""
+    names = {field.name for field in fields(kind)}  # type: ignore[arg-type]
 
     def add(command: Command) -> Callable[..., object]:
         @wraps(command)
-        def with_reading(**values: Any) -> object:
-            read = {name: values.pop(name) for name in names & values.keys()}
-            return command(reading=Reading(**read), **values)
+        def with_one(**values: Any) -> object:
+            chosen = {field: values.pop(field) for field in names & values.keys()}
+            return command(**{name: kind(**chosen)}, **values)
 
         for option in reversed(options):
-            with_reading = option(with_reading)
-        return with_reading
+            with_one = option(with_one)
+        return with_one
 
     return add
 
 
-points_options = _reading(own_feature_option, label_option, id_option, header_option)
-table_options = _reading(label_option, id_option, header_option)
-column_options = _reading(id_option, header_option)
+points_options = gathered(
+    "reading", Reading, own_feature_option, label_option, id_option, header_option
+)
+table_options = gathered("reading", Reading, label_option, id_option, header_option)
+column_options = gathered("reading", Reading, id_option, header_option)
 
 
 def jobs_option(command: Command) -> Callable[..., object]:

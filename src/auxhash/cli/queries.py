@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import click
 
-from auxhash.cli.options import Reading
+from auxhash.cli.options import Reading, any_model_option, force_option, gathered
 from auxhash.cli.output import number, show, table
 from auxhash.compute.words import count
 
@@ -26,23 +26,67 @@ DEFAULT_K = 10
 HAMMING, OUTPUTS, TABLES = "hamming", "outputs", "tables"  # distances to search by
 QUERIES_PER_SEARCH = 1024  # by tables, which take a kilobyte per byte of a code
 
-by_option = click.option(
-    "--by",
-    type=click.Choice([HAMMING, OUTPUTS, TABLES]),
-    default=HAMMING,
-    show_default=True,
-    help="Distance of all codes: hamming, or that of the outputs or the tables of --model.",
+
+@dataclass(frozen=True)
+class SearchOptions:
+    """Options of a search: its distance and size, and a file for the hits."""
+
+    k: int | None
+    radius: int | None
+    model: str | None
+    by: str
+    output: str | None
+    force: bool
+    any_model: bool
+
+    @property
+    def wanted_k(self) -> int:
+        return DEFAULT_K if self.k is None else self.k
+
+    def check_by(self) -> None:
+        """Raise UsageError where --by does not go with the other options."""
+        if self.by == HAMMING:
+            return
+        if self.radius is not None:
+            raise click.UsageError("--radius counts bits: leave out --by")
+        if self.model is None:
+            raise click.UsageError(f"--by {self.by} needs the --model that makes them")
+
+    def hits_path(self, *made_from: str) -> Path | None:
+        """The .npz file to write the hits to, if there is to be one."""
+        from auxhash.cli import inputs, kinds
+
+        if self.output is None:
+            return None
+        suffixes = (".npz",)
+        return inputs.output_path(
+            self.output, kinds.HITS, *made_from, suffixes=suffixes, force=self.force
+        )
+
+
+search_options = gathered(
+    "options",
+    SearchOptions,
+    click.option(
+        "-k", type=int, help=f"How many neighbours of each query; {DEFAULT_K} by default."
+    ),
+    click.option(
+        "-r", "--radius", type=int, help="All codes at this distance or less, in place of k."
+    ),
+    click.option("--model", help="The model that encodes QUERIES, where they are no codes."),
+    click.option(
+        "--by",
+        type=click.Choice([HAMMING, OUTPUTS, TABLES]),
+        default=HAMMING,
+        show_default=True,
+        help="Distance of all codes: hamming, or that of the outputs or the tables of --model.",
+    ),
+    click.option(
+        "-o", "--output", metavar="FILE", help="Write distances and ids to this .npz file."
+    ),
+    force_option,
+    any_model_option,
 )
-
-
-def check_by(by: str, radius: int | None, model: str | None) -> None:
-    """Raise UsageError where --by does not go with the other options."""
-    if by == HAMMING:
-        return
-    if radius is not None:
-        raise click.UsageError("--radius counts bits: leave out --by")
-    if model is None:
-        raise click.UsageError(f"--by {by} needs the --model that makes them")
 
 
 class Searched(Protocol):
@@ -150,9 +194,9 @@ def encoded(
     queries: str,
     reading: Reading,
     index: Searched,
-    also: str | None,
-    check: Callable[[str], object] = lambda fingerprint: None,
-    by: str = HAMMING,
+    check: Callable[[str], object],
+    by: str,
+    also: str | None = None,
 ) -> EncodedQueries:
     """The queries' codes, names if they are pictures, and `also` their vectors or outputs.
 
@@ -235,15 +279,6 @@ def tie_breaking(outputs: "AnyArray") -> "AnyArray":
     size = np.abs(outputs, dtype=np.float64)
     every = np.maximum(size.sum(axis=1, keepdims=True), np.finfo(np.float64).tiny)
     return np.asarray(sign(outputs) * (1 + size / (2 * every)))
-
-
-def hits_path(output: str | None, force: bool, *made_from: str) -> Path | None:
-    """The .npz file to write what is found to, if there is to be one."""
-    from auxhash.cli import inputs, kinds
-
-    if output is None:
-        return None
-    return inputs.output_path(output, kinds.HITS, *made_from, suffixes=(".npz",), force=force)
 
 
 def answer(

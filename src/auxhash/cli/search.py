@@ -6,28 +6,19 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from auxhash.cli.options import (
-    Reading,
-    any_model_option,
-    force_option,
-    jobs_option,
-    json_option,
-    points_options,
-)
+from auxhash.cli.options import Reading, jobs_option, json_option, points_options
 from auxhash.cli.output import tell, tell_of_ties
 from auxhash.cli.queries import (
-    DEFAULT_K,
     HAMMING,
     OUTPUTS,
     EncodedQueries,
     NamesOf,
     SearchHits,
+    SearchOptions,
     answer,
-    by_option,
-    check_by,
     codes,
     encoded,
-    hits_path,
+    search_options,
     tie_breaking,
 )
 from auxhash.compute.words import count
@@ -47,10 +38,7 @@ MOST_CANDIDATES = 10_000  # to re-rank, where more are taken as they are all equ
 @click.command()
 @click.argument("index")
 @click.argument("queries")
-@click.option("-k", type=int, help=f"How many neighbours of each query; {DEFAULT_K} by default.")
-@click.option("-r", "--radius", type=int, help="All codes at this distance or less, in place of k.")
-@click.option("--model", help="The model that encodes QUERIES, where they are no codes.")
-@by_option
+@search_options
 @click.option(
     "--bits", type=int, help="Search by the first bits of all codes only: a multiple of 8, or all."
 )
@@ -81,19 +69,13 @@ MOST_CANDIDATES = 10_000  # to re-rank, where more are taken as they are all equ
 @click.option(
     "--probe", type=int, help="Lists that an approximate index looks into; 16 by default."
 )
-@click.option("-o", "--output", metavar="FILE", help="Write distances and ids to this .npz file.")
-@force_option
-@any_model_option
 @points_options
 @jobs_option
 @json_option
 def search(
     index: str,
     queries: str,
-    k: int | None,
-    radius: int | None,
-    model: str | None,
-    by: str,
+    options: SearchOptions,
     bits: int | None,
     names: str | None,
     rerank: str | None,
@@ -101,9 +83,6 @@ def search(
     candidates: int | None,
     metric: str | None,
     probe: int | None,
-    output: str | None,
-    force: bool,
-    any_model: bool,
     reading: Reading,
 ) -> None:
     """Find the k codes of INDEX that are nearest to each of QUERIES, or all within a radius.
@@ -138,9 +117,10 @@ def search(
     from auxhash.search import chance
     from auxhash.search.index import ApproximateIndex, HammingIndex, NamedIndex, load
 
-    finer = _Rerank(rerank, query_vectors, candidates, metric, by, reading)
-    finer.check_use(k, radius, model)
-    path = hits_path(output, force, index, queries)
+    model, radius = options.model, options.radius
+    finer = _Rerank(rerank, query_vectors, candidates, metric, options, reading)
+    finer.check_use()
+    path = options.hits_path(index, queries)
     _check_index(index)
     loaded = load(index, n_probe=16 if probe is None else probe)
     inner = loaded.index if isinstance(loaded, NamedIndex) else loaded
@@ -151,13 +131,13 @@ def search(
 
     def check(fingerprint: str | None) -> None:
         asking = f"the codes of {model}" if model else queries
-        inputs.same_model(index, loaded.fingerprint, asking, fingerprint, any_model)
+        inputs.same_model(index, loaded.fingerprint, asking, fingerprint, options.any_model)
 
     if model is None:
         asked = codes(queries, loaded.n_bits, bits)
         check(asked.fingerprint)
     else:
-        asked = encoded(model, queries, reading, inner, finer.by_points, check, by)
+        asked = encoded(model, queries, reading, inner, check, options.by, finer.by_points)
     if bits is not None:
         _note_prefix(model, asked.model, bits, loaded.n_bits)
         inner, asked = first, asked.prefix(bits)
@@ -169,7 +149,7 @@ def search(
         )
     if radius is None:
         finer = finer.for_model(asked.model)
-        hits = finer.search(loaded, inner, asked, DEFAULT_K if k is None else k)
+        hits = finer.search(loaded, inner, asked)
     else:
         hits = _within(inner, asked, radius)
     if not finer.by_vectors and isinstance(inner, HammingIndex) and _all_tied(hits.distances):
@@ -182,8 +162,8 @@ def search(
     message = (
         f"{count(len(asked.codes), 'query')}, {hits.description} of {count(len(loaded), 'code')}"
     )
-    if output is not None:
-        result["output"] = output
+    if options.output is not None:
+        result["output"] = options.output
     advice = "" if bits is not None else _advice(asked, finer, radius)  # of all bits
     answer(hits, asked, result, message, path, called, advice)
 
@@ -196,7 +176,7 @@ class _Rerank:
     query_vectors: str | None
     candidates: int | None
     metric: str | None
-    scanned_by: str  # distance of the search itself
+    options: SearchOptions  # of the search itself
     reading: Reading
 
     @property
@@ -218,12 +198,13 @@ class _Rerank:
         learnt_for = None if model is None else model.metric
         return replace(self, metric=self.metric or learnt_for or "euclidean")
 
-    def check_use(self, k: int | None, radius: int | None, model: str | None) -> None:
+    def check_use(self) -> None:
         """Raise UsageError where options do not go together."""
-        if radius is not None and (k is not None or self.by is not None):
+        model, k = self.options.model, self.options.k
+        if self.options.radius is not None and (k is not None or self.by is not None):
             other = "-k" if k is not None else "--rerank"
             raise click.UsageError(f"--radius finds all codes within it: leave out {other}")
-        check_by(self.scanned_by, radius, model)
+        self.options.check_by()
         vectors = self.by_vectors
         of_vectors = {"--query-vectors": self.query_vectors, "--metric": self.metric}
         for option, value in of_vectors.items():
@@ -239,12 +220,12 @@ class _Rerank:
             )
 
     def search(
-        self, outer: "AnyIndex", index: "NumberedIndex", asked: EncodedQueries, k: int
+        self, outer: "AnyIndex", index: "NumberedIndex", asked: EncodedQueries
     ) -> SearchHits:
         """Find the k nearest; `index` is the numbered index in `outer`, which may have names."""
         from auxhash.compute import checks
 
-        k = checks.integer("k", k, 1)
+        k = checks.integer("k", self.options.wanted_k, 1)
         if self.by is None:
             distances, ids = _scanned(index, asked, k)
         else:
@@ -253,8 +234,8 @@ class _Rerank:
             distances, ids = self._ordered(outer, index, asked, few, k)
         there = ids.shape[1]
         message = f"{there} nearest" if there == k else f"{there} nearest (all there are, not {k})"
-        if self.scanned_by != HAMMING:
-            message += f" by {self.scanned_by}"
+        if self.options.by != HAMMING:
+            message += f" by {self.options.by}"
         if self.by is not None:
             finer = self.by if self.metric is None else f"{self.metric} distance"
             message += f", re-ranked by {finer},"
@@ -371,7 +352,7 @@ def _advice(asked: EncodedQueries, finer: _Rerank, radius: int | None) -> str:
         return ""
     last = expected[-1]
     vectors = "--rerank VECTORS finds more, by the distance of the vectors themselves"
-    if finer.scanned_by != HAMMING or finer.by is not None:
+    if finer.options.by != HAMMING or finer.by is not None:
         return f"{vectors}."
     learnt = asked.model is not None and asked.model.table_function is not None
     tables = "--by tables still more; " if learnt else ""

@@ -11,7 +11,6 @@ from auxhash.cli.options import (
     any_model_option,
     bits_option,
     column_options,
-    force_option,
     jobs_option,
     json_option,
     points_options,
@@ -22,12 +21,11 @@ from auxhash.cli.queries import (
     DEFAULT_K,
     EncodedQueries,
     SearchHits,
+    SearchOptions,
     answer,
-    by_option,
-    check_by,
     codes,
     encoded,
-    hits_path,
+    search_options,
 )
 from auxhash.compute.words import count
 
@@ -150,26 +148,14 @@ def push(
 @store.command()
 @click.argument("url")
 @click.argument("queries")
-@click.option("-k", type=int, help=f"How many neighbours of each query; {DEFAULT_K} by default.")
-@click.option("-r", "--radius", type=int, help="All codes at this distance or less, in place of k.")
-@click.option("--model", help="The model that encodes QUERIES, where they are no codes.")
-@by_option
-@click.option("-o", "--output", metavar="FILE", help="Write distances and ids to this .npz file.")
-@force_option
-@any_model_option
+@search_options
 @points_options
 @jobs_option
 @json_option
 def search(
     url: str,
     queries: str,
-    k: int | None,
-    radius: int | None,
-    model: str | None,
-    by: str,
-    output: str | None,
-    force: bool,
-    any_model: bool,
+    options: SearchOptions,
     reading: Reading,
 ) -> None:
     """Find the k codes at URL that are nearest to each of QUERIES, or all within a radius.
@@ -187,22 +173,23 @@ def search(
     """
     from auxhash.stores import open as open_store
 
-    if k is not None and radius is not None:
+    model, radius = options.model, options.radius
+    if options.k is not None and radius is not None:
         raise click.UsageError("--radius finds all codes within it: leave out -k")
-    check_by(by, radius, model)
-    path = hits_path(output, force, queries)
+    options.check_by()
+    path = options.hits_path(queries)
     with open_store(url) as opened, opened.of_one_model():
         if model is None:
             asked = codes(queries, opened.n_bits)
-            opened.check_model(queries, asked.fingerprint, any_model)
+            opened.check_model(queries, asked.fingerprint, options.any_model)
         else:
 
             def check(fingerprint: str) -> None:
-                opened.check_model(model, fingerprint, any_model)
+                opened.check_model(model, fingerprint, options.any_model)
 
-            asked = encoded(model, queries, reading, opened, None, check, by)
+            asked = encoded(model, queries, reading, opened, check, options.by)
         if radius is None:
-            hits = _nearest(opened, asked, DEFAULT_K if k is None else k)
+            hits = _nearest(opened, asked, options.wanted_k)
         else:
             description = f"all within {count(radius, 'bit')}"
             hits = SearchHits(*opened.search_radius(asked.codes, radius), description)
@@ -210,8 +197,8 @@ def search(
         message = f"{count(len(asked.codes), 'query')}, {hits.description} of "
         message += count(len(opened), "code")
     result |= {"k": hits.ids.shape[1]} if radius is None else {"radius": radius}
-    if output is not None:
-        result["output"] = output
+    if options.output is not None:
+        result["output"] = options.output
     answer(hits, asked, result, message, path)
 
 
