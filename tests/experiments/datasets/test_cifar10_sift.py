@@ -5,10 +5,9 @@ import numpy as np
 import pytest
 from scipy.ndimage import gaussian_filter
 
-from auxhash.compute import neighbors
+from auxhash.compute import context, neighbors
 from auxhash.compute.extras import install
 from auxhash.experiments import datasets
-from auxhash.compute import context
 from auxhash.experiments.datasets import cifar10_sift
 
 cv2 = pytest.importorskip("cv2")
