@@ -137,13 +137,13 @@ def _check_replaceable(folder: Path, force: bool) -> None:
             raise ValueError(f"{folder} holds a search already: --force builds it anew")
 
 
-def _stamp(path: str) -> list[Any]:
+def _stamp(path: str) -> list[str | int]:
     """Path, size and time of a file or folder, by which a build that goes on knows it again."""
     about = Path(path).expanduser().stat()
     return [str(Path(path).expanduser().absolute()), about.st_size, about.st_mtime_ns]
 
 
-def _begun(work: Path, settings: list[Any]) -> Path:
+def _begun(work: Path, settings: list[object]) -> Path:
     """The folder of a build that is under way: as it was left with these settings, or empty."""
     note = {"auxhash": __version__, "settings": json.loads(json.dumps(settings))}
     if work.exists():

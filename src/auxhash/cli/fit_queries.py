@@ -23,10 +23,13 @@ from auxhash.compute.words import count
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from scipy.sparse import coo_array
+
     from auxhash.codes import Packed
     from auxhash.compute.arrays import AnyArray
     from auxhash.files.rows import Rows
     from auxhash.learn.querytables import QueryTables
+    from auxhash.stores.ids import Id
 
 
 @click.command("fit-queries")
@@ -104,7 +107,7 @@ def fit_queries(
     start = None if init is None else load(init)
     called = None if points.read_ids is None else points.read_ids().tolist()
     if pairs is None:
-        rows: Any = _same(points, called, source, ids)
+        rows: AnyArray | coo_array = _same(points, called, source, ids)
     else:
         rows = _paired(points, called, pairs, source, ids, reading.header)
     settings = {name: value for name, value in parameters.items() if value is not None}
@@ -153,7 +156,7 @@ def _show_learnt(output: str, asker: "QueryTables", source: str, n: int, seconds
 
 def _codes(
     index: str | None, store: str | None, codes: str | None, bits: int | None
-) -> "tuple[str, Packed, int, list[Any], str | None]":
+) -> "tuple[str, Packed, int, Sequence[Id], str | None]":
     """Return the name of the codes, they themselves, their bits, ids and fingerprint."""
     import numpy as np
 
@@ -189,7 +192,9 @@ def _codes(
         return opened.url, packed, opened.n_bits, ids, opened.fingerprint
 
 
-def _same(points: "Rows", called: "list[Any] | None", source: str, ids: "list[Any]") -> "AnyArray":
+def _same(
+    points: "Rows", called: "Sequence[Id] | None", source: str, ids: "Sequence[Id]"
+) -> "AnyArray":
     """The rows of the codes of the same ids, or of the same row numbers."""
     import numpy as np
 
@@ -205,12 +210,12 @@ def _same(points: "Rows", called: "list[Any] | None", source: str, ids: "list[An
 
 def _paired(
     points: "Rows",
-    called: "list[Any] | None",
+    called: "Sequence[Id] | None",
     pairs: str,
     source: str,
-    ids: "list[Any]",
+    ids: "Sequence[Id]",
     header: bool | None,
-) -> Any:
+) -> "coo_array":
     """A sparse matrix of weights: a row per query, and a column per code."""
     import numpy as np
     from scipy.sparse import coo_array
@@ -219,7 +224,7 @@ def _paired(
 
     asking, relevant, weights = tables.read_relevant(pairs, header)
     tell(f"{pairs}: {count(len(asking), 'pair')}{'' if weights is None else ' with weights'}")
-    numbers: Sequence[Any] = range(len(points)) if called is None else called
+    numbers: Sequence[object] = range(len(points)) if called is None else called
     i = _places(pairs, asking, points.name, numbers)
     j = _places(pairs, relevant, source, ids)
     without = np.setdiff1d(np.arange(len(points)), i)
@@ -238,7 +243,9 @@ def _paired(
     return coo_array((values, (i, j)), shape=(len(points), len(ids)))
 
 
-def _places(path: str, wanted: "Sequence[Any]", name: str, there: "Sequence[Any]") -> list[int]:
+def _places(
+    path: str, wanted: "Sequence[object]", name: str, there: "Sequence[object]"
+) -> list[int]:
     """The rows of these ids; ValueError, with one of them, where some are not there."""
     place = {_key(each): row for row, each in enumerate(there)}
     absent = [each for each in wanted if _key(each) not in place]
@@ -250,7 +257,8 @@ def _places(path: str, wanted: "Sequence[Any]", name: str, there: "Sequence[Any]
     return [place[_key(each)] for each in wanted]
 
 
-def _key(name: Any) -> str:
+def _key(name: object) -> str:
     """An id as text: 7 and 7.0 and "7" are the same."""
-    as_number = isinstance(name, float) and name.is_integer()
-    return name.decode() if isinstance(name, bytes) else str(int(name) if as_number else name)
+    if isinstance(name, float) and name.is_integer():
+        return str(int(name))
+    return name.decode() if isinstance(name, bytes) else str(name)

@@ -253,7 +253,9 @@ def encoded(
     )
 
 
-def _tables(by: str, outputs: list[Any], tables: list[Any]) -> "Callable[[slice], AnyArray]":
+def _tables(
+    by: str, outputs: "list[AnyArray]", tables: "list[AnyArray]"
+) -> "Callable[[slice], AnyArray]":
     """The tables of some queries: made of outputs when needed, as they are a kilobyte per byte."""
     import numpy as np
 

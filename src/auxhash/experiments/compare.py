@@ -185,7 +185,7 @@ def compare(
     bits: int | Iterable[int] | None = None,
     seeds: int | Iterable[int] = (0,),
     k: int | Iterable[int] = RANKS,
-    loss: Any = "ksh",
+    loss: losses.LossLike = "ksh",
     n_similar: int | None = 100,
     n_dissimilar: int | None = 500,
     folder: str | Path | None = None,
@@ -307,7 +307,7 @@ class Compared:
     bits: int | Iterable[int]
     seeds: int | Iterable[int]
     k: int | Iterable[int]
-    loss: Any = "ksh"
+    loss: losses.LossLike = "ksh"
     n_similar: int | None = 100
     n_dissimilar: int | None = 500
 
@@ -379,9 +379,9 @@ class _Job:
     seed: int
     data: Dataset
     mark: str
-    loss: Any
+    loss: losses.LossLike
     ranks: Sequence[int]
-    device: Any
+    device: devices.DeviceName
 
     def __str__(self) -> str:
         return f"{self.entry.name}, {count(self.n_bits, 'bit')}, seed {self.seed}"

@@ -5,7 +5,6 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any
 
 from auxhash.compute import device as devices
 from auxhash.compute.device import DeviceName
@@ -77,7 +76,7 @@ def _curves(every: Comparison, k: int | None) -> list[Section]:
     return sections + ([Section("Precision over bits", [over_bits])] if over_bits else [])
 
 
-def _galleries(asked: Compared, cells: Cells, device: Any) -> list[Gallery]:
+def _galleries(asked: Compared, cells: Cells, device: DeviceName) -> list[Gallery]:
     """Pictures that each method retrieves with the most bits, if the data set has pictures."""
     data = asked.data
     if data.query.images is None:

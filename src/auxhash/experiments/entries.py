@@ -25,6 +25,7 @@ from auxhash.learn import baselines, paper
 from auxhash.learn.estimators import PARAMETERS_WITHOUT_EFFECT, MACHash
 from auxhash.learn.hasher import Hasher
 from auxhash.learn.neighborhash import NeighborHash
+from auxhash.mac.losses import LossLike
 from auxhash.model.identity import in_words
 
 # cut and quad are the paper's two-step methods, MACcut and MACquad start from them. MAC has our
@@ -63,7 +64,7 @@ Methods = MethodLike | Iterable[MethodLike] | Mapping[str, MethodLike]
 class Shared:
     """Settings that all methods of a comparison share, unless they have their own."""
 
-    loss: Any = "ksh"
+    loss: LossLike = "ksh"
     n_similar: int | None = 100
     n_dissimilar: int | None = 500
     metric: Metric = "cosine"  # of methods that learn from neighbours

@@ -202,7 +202,7 @@ def exact(data: Dataset, k: Sequence[int]) -> tuple[list[float], float]:
     return [at.get(rank, float("nan")) for rank in k], average
 
 
-def training_loss(codes: Arrays, n_bits: int, pairs: Affinity, loss: Any) -> float:
+def training_loss(codes: Arrays, n_bits: int, pairs: Affinity, loss: losses.LossLike) -> float:
     """L(h) on the training pairs."""
     return losses.total(unpack(codes["train"], n_bits), pairs, loss)
 

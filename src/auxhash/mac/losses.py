@@ -26,6 +26,7 @@ from auxhash.compute.kernels import kernel
 from auxhash.mac.affinity import Affinity, Kind, convert
 
 Loss = Callable[[Any, Any, int], Any]
+LossLike = str | Loss  # by its name, or the function itself
 
 PAIRS_PER_TASK = 1 << 16  # pairs per task of a thread
 MANY_TERMS, MUCH_MEMORY = 16, 10**8  # numbers per pair, and bytes of all, beyond which to warn
