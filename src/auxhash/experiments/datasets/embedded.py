@@ -188,13 +188,15 @@ def _in_minilm(
         for question in passage.questions
         if askers[question] == 1
     ]
-    written = _objects([passage.text for passage in passages])
-    questions = _objects([question for question, _ in asked])
+    written = checks.objects([passage.text for passage in passages])
+    questions = checks.objects([question for question, _ in asked])
     X, Q = (
         _embedded(cache.folder() / name / f"{kind}-{VERSION}-{texts.checksum[:12]}.npy", part)
         for kind, part in (("passages", written), ("questions", questions))
     )
-    everything = Points(X, texts=written, names=_objects([passage.name for passage in passages]))
+    everything = Points(
+        X, texts=written, names=checks.objects([passage.name for passage in passages])
+    )
     learnt, searched, queries = (everything.take(rows) for rows in (train, base, query))
     truth = ground_truth(searched.X, queries.X, n_neighbors) if n_neighbors else None
     queries = replace(queries, neighbors=truth)
@@ -220,10 +222,3 @@ def _embedded(path: Path, texts: NDArray[np.object_]) -> AnyArray:
         return lambda rows: model(list(texts[rows]))
 
     return vectors(path, len(texts), minilm.DIMENSION, prepare)
-
-
-def _objects(texts: Sequence[str]) -> NDArray[np.object_]:
-    """An array of str objects: one of fixed width would be as wide as the longest text."""
-    out = np.empty(len(texts), object)
-    out[:] = texts
-    return out
