@@ -380,8 +380,7 @@ class ById:
         self.X, self.numbers, self.rows = X, numbers, rows
 
     def __getitem__(self, numbers: AnyArray) -> AnyArray:
-        vectors: AnyArray = self.X[self.rows[np.searchsorted(self.numbers, numbers)]]
-        return vectors
+        return self.X[self.rows[np.searchsorted(self.numbers, numbers)]]
 
 
 def _vectors(

@@ -105,8 +105,7 @@ class HasherCoder:
         runs.fit(self.hasher, X)
 
     def encode(self, X: AnyArray) -> Packed:
-        codes: Packed = self.hasher.encode(X)
-        return codes
+        return self.hasher.encode(X)
 
     def rankings(self, queries: AnyArray, codes: Packed) -> list[Ranking]:
         return rankings_of(self.hasher, queries, codes)

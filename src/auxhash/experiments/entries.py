@@ -109,8 +109,7 @@ def known(name: str) -> Hasher:
         return BY_NAME[name]()
     if name not in METHODS:
         raise unknown("method", name, (*METHODS, *BY_NAME), "a hasher")
-    hasher: Hasher = OURS[name]() if name in OURS else getattr(baselines, name)()
-    return hasher
+    return OURS[name]() if name in OURS else getattr(baselines, name)()
 
 
 def entries(methods: Methods, shared: Shared) -> list[Entry]:
