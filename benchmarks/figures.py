@@ -22,7 +22,7 @@ from itertools import product
 from pathlib import Path
 from typing import Any
 
-from auxhash.compute import clock
+from auxhash.compute import clock, context
 from auxhash.experiments.cells import Cells
 from auxhash.experiments.figures import FIGURES
 from auxhash.experiments.figures.figure import GroupFigure
@@ -86,14 +86,15 @@ def main(small: bool = False, options: Sequence[str] = ()) -> None:
     made = _verdicts()
     results = asked.results or made["FIGURES_FILE"]
     scale = made["SCALE"]
-    runs = queue(asked.figures, asked.h_steps, asked.seeds, scale, results, asked.jobs)
+    runs = queue(asked.figures, asked.h_steps, asked.seeds, scale, results)
     if asked.list:
         for one in runs:
             print(f"{one.seconds / 3600:6.2f} h  {one}")
         hours = sum(one.seconds for one in runs) / 3600
         print(f"{len(runs)} runs, about {hours:.0f} hours by the times of runs like them")
     else:
-        make(runs, Cells(asked.folder), results, asked.hours)
+        with context.using(n_jobs=asked.jobs):
+            make(runs, Cells(asked.folder), results, asked.hours)
 
 
 def make(runs: Sequence[Queued], cells: Cells, results: Path, hours: float) -> None:
@@ -123,7 +124,6 @@ def queue(
     seeds: int,
     scale: Scale,
     results: Path,
-    n_jobs: int | None = None,
 ) -> list[Queued]:
     """The runs without a record, each once, in the order in which they are made."""
     stored = _verdicts()["stored"]
@@ -135,7 +135,6 @@ def queue(
         for group, method, run in _members(name, scale):
             wanted = _settled(replace(run, order=order, h_step=h_step, iterate=ITERATES[h_step]))
             if (method, run) not in known and wanted not in queued:
-                wanted = replace(wanted, n_jobs=n_jobs)
                 queued[wanted] = Queued(name, _alone(group, wanted), wanted, _guess(wanted, times))
     return sorted(queued.values(), key=_place)
 
@@ -172,7 +171,7 @@ def _alone(group: Group, run: PlannedRun) -> Group:
         methods=tuple(m for m in group.methods if TWO_STEP_OF.get(m, m) == run.method),
         hash_functions=(run.hash_function,),
         bits=(run.n_bits,),
-        **{name: getattr(run, name) for name in ("order", "h_step", "iterate", "n_jobs")},
+        **{name: getattr(run, name) for name in ("order", "h_step", "iterate")},
     )
 
 

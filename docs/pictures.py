@@ -108,7 +108,7 @@ def mnist(folder: str = "results", step: int = 2) -> list[Plot]:
     """
     figure = Reproduction(MAPS, SCALES["paper"], Cells(folder))
     figure.run(Console(stderr=True))
-    paths, *maps = [s for s in MAPS.content(figure.scale, figure.cells, None).sections if s.rows]
+    paths, *maps = [s for s in MAPS.content(figure.scale, figure.cells).sections if s.rows]
     plots = list(paths.rows[0])
     for mapping, section in zip(DRAWN_MAPPINGS, maps, strict=True):
         free, *mapped = section.plots

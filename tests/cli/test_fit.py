@@ -14,7 +14,7 @@ from sklearn.datasets import load_digits
 import auxhash
 from auxhash import MACHash, NeighborHash
 from auxhash.cli import main
-from auxhash.cli.fit import _rows as rows_to_learn
+from auxhash.cli.fitting import rows_to_learn
 from auxhash.cli.output import number
 from auxhash.compute.neighbors import nearest
 from auxhash.files import images

@@ -19,7 +19,7 @@ DATA = Data("digits", 60, 200, 20)
 
 
 def group(methods=("cut", "MACcut", "ITQ"), **more):
-    settings = {"mu": 0.1, "seeds": 2, "seeds_quad": 1, "n_jobs": 1, **more}
+    settings = {"mu": 0.1, "seeds": 2, "seeds_quad": 1, **more}
     return Group("KSH", DATA, "ksh", (5, 25), (4,), methods, **settings)
 
 
@@ -43,7 +43,7 @@ def test_two_step_methods_are_not_trained_but_are_what_they_are(tmp_path):
     assert [(r.method, r.seed) for r in records][:2] == [("cut", 0), ("cut", 1)]
     data = DATA.load()
     for seed in (0, 1):
-        pairs = drawn(DATA, (5, 25), seed, 1)
+        pairs = drawn(DATA, (5, 25), seed)
         hasher = paper.cut(n_bits=4, order="random", random_state=seed, n_jobs=1)
         hasher.fit(data.train.X, data.train.y, affinity=pairs)
         (record,) = [r for r in records if (r.method, r.seed) == ("cut", seed)]
@@ -84,7 +84,7 @@ def test_quad_has_fewer_seeds():
 
 
 def configurations(name, scale):
-    return {str(job.configuration()) for job in FIGURES[name].jobs(scale, 1)}
+    return {str(job.configuration()) for job in FIGURES[name].jobs(scale)}
 
 
 def test_figures_share_cells():
@@ -125,7 +125,7 @@ def test_the_order_of_blocks_concerns_maccut_alone():
 def test_maccut_and_macquad_are_the_papers(order):
     some = group(("MACcut", "MACquad"), seeds=1, order=order)
     maccut, macquad = (training.hasher() for training in some.trainings())
-    given = {"n_similar": 5, "n_dissimilar": 25, "n_jobs": 1, "random_state": 0}
+    given = {"n_similar": 5, "n_dissimilar": 25, "random_state": 0}
     wanted = paper.maccut(4, order=order), paper.macquad(4)
     for hasher, other in zip((maccut, macquad), wanted, strict=True):
         other.set_params(**given)
@@ -190,7 +190,7 @@ def test_ground_truth_is_apart_from_what_is_trained_on():
     data = Data("digits", 60, 200, 20, labelled=False, n_true=10)
     assert data.load().query.neighbors is None
     assert data.load().train.y is None
-    judged = data.judged(1)
+    judged = data.judged()
     assert judged.query.neighbors.shape == (20, 10)
     assert "10 nearest base points" in judged.protocol
     distance = np.linalg.norm(judged.base.X.astype(float) - judged.query.X[0].astype(float), axis=1)
@@ -201,7 +201,7 @@ def test_ground_truth_is_apart_from_what_is_trained_on():
 def test_every_figure_has_work_at_every_scale(name):
     for figure in FIGURES.values():
         groups = getattr(figure, "groups", None)
-        found = groups(SCALES[name]) if groups else figure.jobs(SCALES[name], 1)
+        found = groups(SCALES[name]) if groups else figure.jobs(SCALES[name])
         assert found, figure.name
 
 
@@ -211,7 +211,7 @@ def test_losses_are_those_of_the_codes(tmp_path):
     (record,) = some.records(cells)
     codes = np.unpackbits(some.codes("ITQ", 4, cells)["train"], axis=1, count=4, bitorder="little")
     Z = 2 * codes.astype(np.int8) - 1
-    assert record.loss == losses.total(Z, drawn(DATA, (5, 25), 0, 1), "ksh")
+    assert record.loss == losses.total(Z, drawn(DATA, (5, 25), 0), "ksh")
     assert record.effective["base"] <= 4
 
 
@@ -243,7 +243,7 @@ def test_a_damaged_run_counts_as_missing(tmp_path):
 
 def test_the_paper_s_methods_learn_from_the_same_pairs_with_linear_hash_functions(tmp_path):
     some = group(("KSH", "BRE", "STH"), seeds=1)
-    data, pairs = DATA.load(), drawn(DATA, (5, 25), 0, 1)
+    data, pairs = DATA.load(), drawn(DATA, (5, 25), 0)
     cells = keep(some, tmp_path)
     for training in some.trainings():
         hasher = training.hasher()

@@ -33,7 +33,7 @@ def drawn(plot):
 @pytest.mark.parametrize("cosine", [False, True])
 def test_queries_are_drawn_where_the_mapping_puts_them(data, fitted, cosine, monkeypatch):
     monkeypatch.setattr(mappage, "N_BASE", N)
-    [section] = map_section(data.base, data.query, cosine, n_jobs=1)
+    [section] = map_section(data.base, data.query, cosine)
     [[base_plot, query_plot]] = section.rows
     [(learner, X)] = fitted
     assert len(X) == N

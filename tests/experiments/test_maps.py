@@ -9,7 +9,7 @@ CASE = ("tsne", "linear")
 
 @pytest.fixture(scope="module")
 def facts():
-    return MapRun("digits", (("n_train", 100), ("n_query", 50)), *CASE, n_jobs=1).run()[0]
+    return MapRun("digits", (("n_train", 100), ("n_query", 50)), *CASE).run()[0]
 
 
 def test_learnt_together_it_is_better_than_fitted_afterwards(facts):

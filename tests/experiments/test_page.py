@@ -167,7 +167,7 @@ def test_pictures_are_inside_the_page():
 
 def test_a_gallery_shows_the_nearest_of_the_base(tmp_path):
     data = Data("digits", 60, 200, 20)
-    group = Group("KSH", data, "ksh", (5, 25), (6,), ("ITQ", "KSH"), 0.1, 1, 1, n_jobs=1)
+    group = Group("KSH", data, "ksh", (5, 25), (6,), ("ITQ", "KSH"), 0.1, 1, 1)
     cells = Cells(tmp_path)
     assert gallery(group, cells) is None
     for training in group.trainings()[:1]:
@@ -184,7 +184,7 @@ def test_a_gallery_shows_the_nearest_of_the_base(tmp_path):
         nearest = np.argsort(apart, kind="stable")[:FIRST]
         assert strips[0].right == (loaded.base.y[nearest] == loaded.query.y[query]).tolist()
     unlabelled = Data("digits", 60, 200, 20, labelled=False, n_true=5)
-    without = Group("KSH", unlabelled, "ksh", (5, 25), (6,), ("ITQ",), 0.1, 1, 1, n_jobs=1)
+    without = Group("KSH", unlabelled, "ksh", (5, 25), (6,), ("ITQ",), 0.1, 1, 1)
     for training in without.trainings():
         cells.write(training.configuration(), *training.run())
     assert "descriptors" in gallery(without, cells).why_none

@@ -223,7 +223,7 @@ def test_panels_name_the_data_that_was_used():
 def test_an_interrupted_run_goes_on(tmp_path, trained):
     reproduce(tmp_path, "run-time", "--run-only")
     count = len(trained)
-    assert count == len(FIGURES["run-time"].jobs(TINY, 1))
+    assert count == len(FIGURES["run-time"].jobs(TINY))
     reproduce(tmp_path, "run-time")
     assert len(trained) == count
     cells = sorted(tmp_path.glob("*.npz"))

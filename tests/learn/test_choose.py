@@ -21,12 +21,12 @@ def few(monkeypatch, briefly_refined):
 
 
 def test_each_stage_goes_on_from_the_best():
-    found = choose(X, y, {"n_bits": 4}, n_jobs=1)
+    found = choose(X, y, {"n_bits": 4})
     assert set(found.settings) == {"loss", "hash_function", "n_similar", "n_dissimilar"}
     assert len(found.rows) == 3 + 1 + 2  # hash functions, another loss, pairs other than 100 / 500
     assert "20 held-out points among 80" in found.protocol
     assert "too short" not in found.protocol
-    assert found.settings == choose(X, y, {"n_bits": 4}, n_jobs=1).settings
+    assert found.settings == choose(X, y, {"n_bits": 4}).settings
 
 
 def test_the_best_is_taken_however_small_its_lead(monkeypatch, precisions):
@@ -64,7 +64,7 @@ def precisions(monkeypatch):
 
 def test_what_is_fixed_is_not_varied():
     fixed = {"n_bits": 6, "hash_function": "linear", "n_similar": 5, "n_dissimilar": 10}
-    found = choose(X, y, {**fixed, "z_step": "cut"}, n_jobs=1)
+    found = choose(X, y, {**fixed, "z_step": "cut"})
     assert set(found.settings) == {"loss"}
     assert len(found.rows) == 2
     assert all({**fixed, "z_step": "cut"}.items() <= row.items() for row in found.rows)
@@ -81,7 +81,7 @@ def test_a_limit_is_kept_and_what_was_not_tried_is_said(monkeypatch):
     monkeypatch.setattr(MACHash, "fit", timed)
     monkeypatch.setattr(module, "LOSSES", ("ksh",))
     monkeypatch.setattr(module, "PAIRS", ((100, 500),))
-    found = choose(X, y, {"n_bits": 4}, n_jobs=1, seconds=60)
+    found = choose(X, y, {"n_bits": 4}, seconds=60)
     assert [row["hash_function"] for row in found.rows] == ["linear", "rbf"]
     assert found.protocol.endswith("The 60 s for it were too short for hash_function network")
 
@@ -97,7 +97,7 @@ def test_ctrl_c_in_a_trial_ends_the_choice(monkeypatch):
 
 def test_without_time_nothing_is_tried_and_the_defaults_are_taken(monkeypatch):
     monkeypatch.setattr(MACHash, "fit", None)  # no training begins
-    found = choose(X, y, n_jobs=1, seconds=1e-9)
+    found = choose(X, y, seconds=1e-9)
     assert found.rows == []
     assert found.settings == {
         "loss": "ksh", "hash_function": "linear", "n_similar": 100, "n_dissimilar": 500,
@@ -111,9 +111,9 @@ def test_without_time_nothing_is_tried_and_the_defaults_are_taken(monkeypatch):
 def test_progress_is_shown(capsys, monkeypatch):
     monkeypatch.setattr(bars, "LINE_SECONDS", 1e-3)
     fixed = {"hash_function": "linear", "loss": "ksh", "n_similar": 5, "n_dissimilar": 10}
-    choose(X, y, fixed, n_jobs=1)
+    choose(X, y, fixed)
     assert capsys.readouterr() == ("", "")
-    choose(X, y, {**fixed, "n_bits": 4}, n_jobs=1, verbose=1)
+    choose(X, y, {**fixed, "n_bits": 4}, verbose=1)
     shown = capsys.readouterr().err
     assert "choosing 3 of 3" in shown
     assert re.search(r"best \d\.\d{3}: linear, ksh", shown)
@@ -123,8 +123,8 @@ def test_rare_classes_and_several_labels():
     rare = y.copy()
     rare[0] = 9
     fixed = {"hash_function": "linear", "loss": "ksh", "n_bits": 4}
-    assert choose(X, rare, fixed, n_jobs=1).rows
-    assert choose(X, np.eye(4, dtype=int)[y], fixed, n_jobs=1).rows
+    assert choose(X, rare, fixed).rows
+    assert choose(X, np.eye(4, dtype=int)[y], fixed).rows
 
 
 def test_too_few_points():
@@ -136,7 +136,7 @@ def test_settled_values_of_any_kind():
     """Settings that were tried before are recognised by what they are, not by ==."""
     held = X[:10], y[:10]
     fixed = {"n_similar": 5, "n_dissimilar": 10, "loss": lambda d, y, b: (d / b - (y < 0)) ** 2}
-    found = choose(X, y, {**fixed, "validation": held, "refine": None, "max_iter": 1}, n_jobs=1)
+    found = choose(X, y, {**fixed, "validation": held, "refine": None, "max_iter": 1})
     assert len(found.rows) == 3
     assert set(found.settings) == {"hash_function"}
     assert all(row["validation"] is held for row in found.rows)

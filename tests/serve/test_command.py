@@ -104,7 +104,7 @@ def test_digits(opened, tmp_path, monkeypatch):
     monkeypatch.setattr(digits, "load", partial(digits.load, n_train=150))
     monkeypatch.setattr(  # learnt soon; tests/cli/test_examples.py learns the real one
         "auxhash.experiments.demonstration.digits.MACHash",
-        lambda n_bits, random_state, n_jobs: baselines.LSH(n_bits, random_state=random_state),
+        lambda n_bits, random_state: baselines.LSH(n_bits, random_state=random_state),
     )
     # The page has models of its own; the command of this name hides the module.
     monkeypatch.setattr(sys.modules["auxhash.cli.serve"], "_show", lambda: None)

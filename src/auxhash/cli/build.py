@@ -4,6 +4,7 @@ import contextlib
 import io
 import json
 import shutil
+from dataclasses import replace
 from pathlib import Path
 from time import perf_counter
 from typing import TYPE_CHECKING, Any
@@ -11,15 +12,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from auxhash.cli.fit import fit
-from auxhash.cli.output import (
-    jobs_option,
-    json_option,
-    number,
-    points_options,
-    seed_option,
-    show,
-    tell,
-)
+from auxhash.cli.options import Reading, jobs_option, json_option, points_options, seed_option
+from auxhash.cli.output import as_json, number, show, tell
 from auxhash.compute.version import __version__
 from auxhash.compute.words import count
 
@@ -54,13 +48,8 @@ def build(
     payload: str | None,
     vectors: bool,
     force: bool,
-    id_column: str,
-    own: str | None,
-    label: str,
-    header: bool | None,
+    reading: Reading,
     seed: int,
-    jobs: int | None,
-    as_json: bool,
 ) -> None:
     """Make a FOLDER with a model and a store of POINTS, which `auxhash serve FOLDER` searches.
 
@@ -85,20 +74,19 @@ def build(
     _check_replaceable(folder, force)
     clock = perf_counter()
     columns = [] if payload is None else [name.strip() for name in payload.split(",")]
-    ids = inputs.own_ids(points, id_column, header)
-    payloads = inputs.payloads(points, columns, header)
+    ids = inputs.own_ids(points, reading)
+    payloads = inputs.payloads(points, columns, reading.header)
+    reading = replace(reading, id_column=(reading.ids, *columns))
     folder.parent.mkdir(parents=True, exist_ok=True)
     with locked(folder.with_name(f"{folder.name}.lock")):
-        learning: dict[str, Any] = {"n_bits": bits, "label": label, "own": own, "seed": seed}
-        learning |= {"id_column": (id_column, *columns), "header": header}
+        learning: dict[str, Any] = {"n_bits": bits, "seed": seed, **vars(reading)}
         sources = [_stamp(path) for path in (points, model) if path is not None]
         work = _begun(folder.with_name(f"{folder.name}.building"), [sources, learning])
-        learning |= {"jobs": jobs, "as_json": as_json}
         try:
             reached = _provide_model(work, points, model, learning)
-            hasher = load(model or work / MODEL, jobs)
-            rows = inputs.points_for(hasher, points, own, label, header, (id_column, *columns))
-            _fill(work / STORE, hasher, rows, ids, payloads, vectors, as_json)
+            hasher = load(model or work / MODEL)
+            rows = inputs.points_for(hasher, points, reading)
+            _fill(work / STORE, hasher, rows, ids, payloads, vectors)
         except Exception:
             if model is not None or not any(work.rglob("*.safetensors")):  # nothing learnt is lost
                 shutil.rmtree(work)
@@ -110,7 +98,7 @@ def build(
     result |= {"fit": reached, "seconds": perf_counter() - clock}
     message = f"{output}: {count(len(rows), 'point')}, codes of {count(hasher.n_bits, 'bit')}"
     message += f", in {number(result['seconds'])} s; `auxhash serve {output}` searches them"
-    show(result, as_json, message)
+    show(result, message)
 
 
 def served_files(path: str) -> tuple[str, str]:
@@ -149,13 +137,13 @@ def _check_replaceable(folder: Path, force: bool) -> None:
             raise ValueError(f"{folder} holds a search already: --force builds it anew")
 
 
-def _stamp(path: str) -> list[Any]:
+def _stamp(path: str) -> list[str | int]:
     """Path, size and time of a file or folder, by which a build that goes on knows it again."""
     about = Path(path).expanduser().stat()
     return [str(Path(path).expanduser().absolute()), about.st_size, about.st_mtime_ns]
 
 
-def _begun(work: Path, settings: list[Any]) -> Path:
+def _begun(work: Path, settings: list[object]) -> Path:
     """The folder of a build that is under way: as it was left with these settings, or empty."""
     note = {"auxhash": __version__, "settings": json.loads(json.dumps(settings))}
     if work.exists():
@@ -182,18 +170,19 @@ def _provide_model(
         (work / UNFINISHED).replace(work / MODEL)
         return None
     said = io.StringIO()
-    with contextlib.redirect_stdout(said) if learning["as_json"] else contextlib.nullcontext():
+    with contextlib.redirect_stdout(said) if as_json() else contextlib.nullcontext():
         click.get_current_context().invoke(
             fit,
             features=points,
             output=str(work / UNFINISHED),
             checkpoint=str(work / "checkpoint"),
             force=True,
+            as_json=as_json(),
             **learning,
         )
     (work / UNFINISHED).replace(work / MODEL)
     shutil.rmtree(work / "checkpoint", ignore_errors=True)
-    return dict(json.loads(said.getvalue())) if learning["as_json"] else None
+    return dict(json.loads(said.getvalue())) if as_json() else None
 
 
 def _fill(
@@ -203,7 +192,6 @@ def _fill(
     ids: "AnyArray | None",
     payloads: list[dict[str, Any]] | None,
     vectors: bool,
-    as_json: bool,
 ) -> None:
     """Encode the points into a new store; without ids, these are the row numbers."""
     import numpy as np
@@ -215,7 +203,7 @@ def _fill(
         old.unlink()  # of a build that was killed
     with (
         stores.open(stores.file_url("sqlite", path), hasher.n_bits) as store,
-        new_bar(disable=as_json) as bar,
+        new_bar(disable=as_json()) as bar,
     ):
         task, first = bar.add_task("points", total=len(rows), stage="storing"), 0
         for chunk in rows.chunks():

@@ -1,34 +1,28 @@
 """compare, bench, demo: methods side by side, and how fast they are here."""
 
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from auxhash.cli.output import (
+from auxhash.cli.options import (
     DEFAULT_LABEL,
+    Reading,
     device_option,
     force_option,
-    header_option,
-    id_option,
     jobs_option,
     json_option,
-    label_option,
-    number,
-    own_feature_option,
-    progress_wanted,
+    points_options,
     seed_option,
-    show,
-    table,
-    used_command,
 )
+from auxhash.cli.output import number, progress_wanted, show, table, used_command
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from auxhash.experiments.comparison import ComparedRows
     from auxhash.experiments.datasets import Dataset
-    from auxhash.files.report import IdColumns
     from auxhash.files.rows import Rows
 
 
@@ -68,10 +62,7 @@ NEIGHBOR_OPTIONS = ("queries", "metric", "seconds", "n_base", "text")
 @click.option("--folder", metavar="FOLDER", help="Keep runs here, and never run one twice.")
 @click.option("--html", metavar="FILE", help="Also write a page about it: the table, and curves.")
 @force_option
-@own_feature_option
-@label_option
-@id_option
-@header_option
+@points_options
 @device_option
 @jobs_option
 @json_option
@@ -81,11 +72,7 @@ def compare(
     methods: tuple[str, ...],
     html: str | None,
     force: bool,
-    own: str | None,
-    label: str,
-    id_column: str,
-    header: bool | None,
-    as_json: bool,
+    reading: Reading,
     **settings: Any,
 ) -> None:
     """Compare methods on DATA: a data set's name (auxhash data list), or your features.
@@ -112,30 +99,28 @@ def compare(
     chosen = METHODS if "all" in methods else methods
     made_from = data, labels, settings["queries"]
     page = inputs.output_path(html, kinds.PAGE, *made_from, force=force) if html else None
-    settings["verbose"] = progress_wanted(as_json)
-    n_train, jobs = settings["n_train"], settings["jobs"]
+    settings["verbose"] = progress_wanted()
+    n_train = settings["n_train"]
     points: Rows | Dataset
     if not Path(data).exists() and not Path(data).suffix:
         points = datasets.load(data, **({} if n_train is None else {"n_train": n_train}))
         labelled = points.query.y is not None or bool(settings["bits"])
     else:
-        passed = _no_features(data, id_column, settings["text"], header)
-        points = inputs.points(data, own, label, jobs, header, passed)
-        asked = labels is not None or label != DEFAULT_LABEL or points.names is not None
+        points = inputs.points(data, _no_features(data, settings["text"], reading))
+        asked = labels is not None or reading.label != DEFAULT_LABEL or points.names is not None
         labelled = asked or points.read_labels is not None
     if settings["n_bytes"] or not labelled:
         _refuse(settings, ("bits", "k", "loss"), "is for labels, and neighbours are compared")
-        settings["id_column"] = id_column
-        _compare_neighbors(points, chosen, page, header, settings, as_json)
+        _compare_neighbors(points, chosen, page, reading, settings)
         return
     _refuse(settings, NEIGHBOR_OPTIONS, "is for points without labels, or with --bytes")
     if not isinstance(points, datasets.Dataset):
-        y = inputs.labels_to_learn(points, labels, label, "LABELS", header)
+        y = inputs.labels_to_learn(points, labels, "LABELS", reading)
         drawn = {"n_train": n_train, "seed": settings["seeds"][0]}
         points = datasets.from_arrays(
             points.all(), y=y, **drawn, name=data, images=_pictures(points)[0]
         )
-    _compare_labels(points, chosen, page, settings, as_json)
+    _compare_labels(points, chosen, page, settings)
 
 
 def _pictures(points: "Dataset | Rows") -> tuple[Any, Any]:
@@ -164,24 +149,23 @@ def _compare_labels(
     chosen: "Sequence[str]",
     page: Path | None,
     settings: "Mapping[str, Any]",
-    as_json: bool,
 ) -> None:
-    from auxhash.experiments.compare import compare_labels
-    from auxhash.experiments.comparepage import Compared, PageHead
+    from auxhash.experiments.compare import Compared, compare_labels
+    from auxhash.experiments.comparepage import PageHead, compare_on_page
     from auxhash.experiments.entries import WITH_LABELS
 
     lengths, ranks = settings["bits"] or (32,), settings["k"] or (100,)
-    loss = settings["loss"] or "ksh"
-    arguments = dataset, chosen or WITH_LABELS, lengths, settings["seeds"], ranks, loss
-    common = [settings[name] for name in ("folder", "jobs", "verbose", "device")]
+    methods, loss = chosen or WITH_LABELS, settings["loss"] or "ksh"
+    asked = Compared(dataset, methods, lengths, settings["seeds"], ranks, loss)
+    common = [settings[name] for name in ("folder", "verbose", "device")]
     if page is None:
-        comparison = compare_labels(*arguments, 100, 500, *common)
-        _show_comparison(comparison, as_json)
+        comparison = compare_labels(asked, *common)
+        _show_comparison(comparison)
     else:
         title = f"Methods compared on {dataset.name}"
         head = PageHead("auxhash compare", title, "", used_command())
-        comparison = Compared(*arguments).run(page, head, *common)
-        _show_comparison(comparison, as_json, f"The same with curves: {page}", page=str(page))
+        comparison = compare_on_page(asked, page, head, *common)
+        _show_comparison(comparison, f"The same with curves: {page}", page=str(page))
     if all(row["failed"] for row in comparison.rows[:-1]):  # the last has exact distances
         raise click.ClickException("every method failed")
 
@@ -190,9 +174,8 @@ def _compare_neighbors(
     points: "Dataset | Rows",
     chosen: "Sequence[str]",
     page: Path | None,
-    header: bool | None,
+    reading: Reading,
     settings: "Mapping[str, Any]",
-    as_json: bool,
 ) -> None:
     from auxhash.cli import inputs
     from auxhash.experiments.compareneighbors import N_BYTES, compare_neighbors
@@ -207,11 +190,11 @@ def _compare_neighbors(
         raise ValueError("--seed can be given once where neighbours are compared")
     if settings["queries"]:
         columns = None if isinstance(points, Dataset) else points.columns
-        passed = _no_features(settings["queries"], settings["id_column"], text, header)
-        queries = inputs.finite_vectors(settings["queries"], header, columns, passed)
-        if not isinstance(passed, str):
-            query_names = inputs.texts(text, settings["queries"], len(queries), header)
-    names, held_out_names = _texts(points, text, header) if page else (None, None)
+        passed = _no_features(settings["queries"], text, reading)
+        queries = inputs.finite_vectors(settings["queries"], passed, columns)
+        if passed != reading:
+            query_names = inputs.texts(text, settings["queries"], len(queries), reading.header)
+    names, held_out_names = _texts(points, text, reading.header) if page else (None, None)
     comparison = compare_neighbors(
         points if isinstance(points, Dataset) else points.all(),
         chosen or None,
@@ -223,27 +206,29 @@ def _compare_neighbors(
         settings["seconds"],
         settings["folder"],
         settings["seeds"][0],
-        settings["jobs"],
+        None,
         settings["verbose"],
         settings["device"],
         points.name,
     )
     if page is None:
-        _show_comparison(comparison, as_json)
+        _show_comparison(comparison)
         return
     query_names = query_names if settings["queries"] else held_out_names
     # Queries of a file have no pictures; and where texts are given, they are wanted.
     pictures = _pictures(points) if queries is None and not text else ()
     write_page(comparison, page, used_command(), names, query_names, *pictures)
     line = f"The same with curves, and what queries find: {page}"
-    _show_comparison(comparison, as_json, line, page=str(page))
+    _show_comparison(comparison, line, page=str(page))
 
 
-def _no_features(path: str, id_column: str, text: str | None, header: bool | None) -> "IdColumns":
-    """Return the columns that are no features: that of ids, and that of --text if there is one."""
+def _no_features(path: str, text: str | None, reading: Reading) -> Reading:
+    """Leave the column of --text out of the features, if there is one."""
     from auxhash.files import tables
 
-    return (id_column, text) if text and text in tables.column_names(path, header) else id_column
+    if not text or text not in tables.column_names(path, reading.header):
+        return reading
+    return replace(reading, id_column=(reading.ids, text))
 
 
 def _texts(
@@ -272,7 +257,7 @@ def _texts(
 @click.option("--bits", default=64, show_default=True)
 @jobs_option
 @json_option
-def bench(points: int, codes: int, bits: int, jobs: int | None, as_json: bool) -> None:
+def bench(points: int, codes: int, bits: int) -> None:
     """Time learning, encoding, searching and measuring on this machine, with synthetic data.
 
     \b
@@ -281,7 +266,7 @@ def bench(points: int, codes: int, bits: int, jobs: int | None, as_json: bool) -
     """
     from auxhash.experiments.bench import bench
 
-    rows = bench(points, codes, bits, n_jobs=jobs)
+    rows = bench(points, codes, bits)
     shown = [
         {
             "job": row["job"],
@@ -291,7 +276,7 @@ def bench(points: int, codes: int, bits: int, jobs: int | None, as_json: bool) -
         }
         for row in rows
     ]
-    show({"rows": rows}, as_json, table(shown))
+    show({"rows": rows}, table(shown))
 
 
 @click.command()
@@ -303,7 +288,7 @@ def bench(points: int, codes: int, bits: int, jobs: int | None, as_json: bool) -
 @force_option
 @jobs_option
 @json_option
-def demo(bits: int, seed: int, output: str, force: bool, jobs: int | None, as_json: bool) -> None:
+def demo(bits: int, seed: int, output: str, force: bool) -> None:
     """Learn codes for handwritten digits with several methods, and compare them.
 
     \b
@@ -314,12 +299,12 @@ def demo(bits: int, seed: int, output: str, force: bool, jobs: int | None, as_js
     from auxhash.experiments.demo import ABOUT, run
 
     path = inputs.output_path(output, kinds.PAGE, force=force)
-    comparison = run(bits, seed, path, jobs, verbose=progress_wanted(as_json))
+    comparison = run(bits, seed, path, verbose=progress_wanted())
     page_line = f"The same with curves, and what each method retrieves, in pictures: {output}"
-    _show_comparison(comparison, as_json, ABOUT, page_line, page=output)
+    _show_comparison(comparison, ABOUT, page_line, page=output)
 
 
-def _show_comparison(comparison: "ComparedRows", as_json: bool, *more: str, **facts: str) -> None:
+def _show_comparison(comparison: "ComparedRows", *more: str, **facts: str) -> None:
     protocol = "\n".join(f"{name}: {value}" for name, value in comparison.protocol.items())
     result = {"protocol": comparison.protocol, "rows": comparison.rows, **facts}
-    show(result, as_json, protocol, comparison.table(), comparison.legend, *more)
+    show(result, protocol, comparison.table(), comparison.legend, *more)

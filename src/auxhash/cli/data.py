@@ -3,7 +3,8 @@
 import click
 
 from auxhash.cli.group import Commands
-from auxhash.cli.output import json_option, show, table
+from auxhash.cli.options import json_option
+from auxhash.cli.output import as_json, show, table
 
 
 @click.group(cls=Commands)
@@ -20,7 +21,7 @@ def data() -> None:
 
 @data.command("list")
 @json_option
-def list_data(as_json: bool) -> None:
+def list_data() -> None:
     """List the data sets, and which of them are on this machine."""
     from auxhash.experiments.datasets import REGISTRY
 
@@ -36,13 +37,13 @@ def list_data(as_json: bool) -> None:
         else:
             state = "to make"
         rows.append({"name": name, "what": entry.about, "state": state})
-    show({"data_sets": rows}, as_json, table(rows))
+    show({"data_sets": rows}, table(rows))
 
 
 @data.command()
 @click.argument("name")
 @json_option
-def get(name: str, as_json: bool) -> None:
+def get(name: str) -> None:
     """Fetch data set NAME, make what is derived from it, and check it.
 
     Files in the cache that are wrong are replaced. Vectors of texts and pictures are computed here,
@@ -57,17 +58,17 @@ def get(name: str, as_json: bool) -> None:
         part.obtain(repair=True)
     dataset = datasets.load(name)
     files = {part.home / file.name: file for part in entry.files for file in part.files}
-    if not as_json:
+    if not as_json():
         for path, file in files.items():
             click.echo(f"{path}  {file.checked_by} right")
     result = {"name": name, "files": list(files), "protocol": dataset.protocol}
-    show(result, as_json, dataset.protocol)
+    show(result, dataset.protocol)
 
 
 @data.command()
 @click.argument("names", nargs=-1)
 @json_option
-def verify(names: tuple[str, ...], as_json: bool) -> None:
+def verify(names: tuple[str, ...]) -> None:
     """Check the files of the data sets NAMES, or of all in the cache, by their checksums."""
     from auxhash.experiments import datasets
     from auxhash.experiments.datasets.fetch import cache
@@ -90,7 +91,6 @@ def verify(names: tuple[str, ...], as_json: bool) -> None:
             states[name] = fault or "whole"
     show(
         {"files": states, "wrong": wrong},
-        as_json,
         *(f"{name}: {state}" for name, state in states.items()),
     )
     if wrong:
@@ -99,12 +99,12 @@ def verify(names: tuple[str, ...], as_json: bool) -> None:
 
 @data.command()
 @json_option
-def where(as_json: bool) -> None:
+def where() -> None:
     """Print the cache folder: AUXHASH_DATA, or else the platform's."""
     from auxhash.experiments.datasets.fetch import cache
 
     folder = str(cache.folder())
-    show({"folder": folder}, as_json, folder)
+    show({"folder": folder}, folder)
 
 
 def _made(name: str) -> bool:

@@ -7,14 +7,9 @@ from typing import TYPE_CHECKING
 
 import click
 
-from auxhash.cli.output import (
-    force_option,
-    jobs_option,
-    json_option,
-    number,
-    points_options,
-    show,
-)
+from auxhash.cli.options import Reading, force_option, jobs_option, json_option, points_options
+from auxhash.cli.output import as_json, number, show
+from auxhash.compute import context
 from auxhash.compute.words import count
 
 if TYPE_CHECKING:
@@ -46,13 +41,8 @@ def encode(
     features: str,
     output: str,
     scheduler: str | None,
-    id_column: str,
     force: bool,
-    own: str | None,
-    label: str,
-    header: bool | None,
-    jobs: int | None,
-    as_json: bool,
+    reading: Reading,
 ) -> None:
     """Encode FEATURES with MODEL into packed codes.
 
@@ -83,17 +73,17 @@ def encode(
     from auxhash.learn.encoder import load
 
     if scheduler is not None or places.is_pattern(features):
-        if own is not None or header is not None:
+        if reading.own is not None or reading.header is not None:
             raise ValueError("--features and --header are not for many .parquet or .npy files")
-        encode_many(model, features, output, scheduler, (id_column, label), jobs, as_json)
+        encode_many(model, features, output, scheduler, (reading.ids, reading.label))
         return
     made_from, suffixes = (model, features), codefiles.SUFFIXES
     path = inputs.output_path(output, kinds.CODES, *made_from, suffixes=suffixes, force=force)
-    hasher = load(model, jobs)
-    points = inputs.points_for(hasher, features, own, label, header, id_column)
+    hasher = load(model)
+    points = inputs.points_for(hasher, features, reading)
     n, n_bits, fingerprint = len(points), hasher.n_bits, hasher.fingerprint
     clock = perf_counter()
-    with new_bar(disable=as_json) as bar:
+    with new_bar(disable=as_json()) as bar:
         task = bar.add_task("points", total=n, stage="encoding")
 
         def encoded() -> "Iterator[Packed]":
@@ -111,17 +101,11 @@ def encode(
     )
     if n_bits % 8 and path.suffix == ".npy":
         message += f"; where they are read, --bits {n_bits} leaves out the padding"
-    show({**result, "seconds": seconds}, as_json, message)
+    show({**result, "seconds": seconds}, message)
 
 
 def encode_many(
-    model: str,
-    pattern: str,
-    output: str,
-    scheduler: str | None,
-    columns: tuple[str, str],
-    jobs: int | None,
-    as_json: bool,
+    model: str, pattern: str, output: str, scheduler: str | None, columns: tuple[str, str]
 ) -> None:
     """Encode the files that match the pattern, one by one, here or on a cluster."""
     from auxhash.cli import inputs
@@ -130,11 +114,11 @@ def encode_many(
     from auxhash.files.shards.reading import Columns
     from auxhash.learn.encoder import load
 
-    hasher = load(model, jobs if scheduler is None else 1)  # a cluster's threads have a file each
+    hasher = load(model, None if scheduler is None else 1)  # a cluster's threads have a file each
     inputs.names_are_checked_here()
     folder = Folder(pattern, output, hasher, Columns(*columns))
     clock = perf_counter()
-    with new_bar(disable=as_json) as bar, _runner(scheduler, jobs) as runner:
+    with new_bar(disable=as_json()) as bar, _runner(scheduler) as runner:
         task = bar.add_task("points", total=None, stage="looking")
         done = folder.encode(
             runner or Here(),
@@ -149,11 +133,11 @@ def encode_many(
         f"{output}: {count(done.points, 'code')} of {count(hasher.n_bits, 'bit')} in "
         f"{count(done.files, 'file')}, {done.encoded} of them encoded now, in {number(seconds)} s"
     )
-    show({**result, "seconds": seconds}, as_json, message)
+    show({**result, "seconds": seconds}, message)
 
 
 @contextmanager
-def _runner(scheduler: str | None, jobs: int | None) -> Iterator["Fleet | None"]:
+def _runner(scheduler: str | None) -> Iterator["Fleet | None"]:
     """The workers of a cluster, if one is asked for; its errors are the user's."""
     if scheduler is None:
         yield None
@@ -162,7 +146,7 @@ def _runner(scheduler: str | None, jobs: int | None) -> Iterator["Fleet | None"]
     from auxhash.files.shards.fleet import fleet_at
 
     try:
-        with fleet_at(scheduler, jobs) as fleet:
+        with fleet_at(scheduler, context.current().n_jobs) as fleet:
             yield fleet
     except ClusterError as error:
         raise click.ClickException(str(error)) from error
@@ -173,7 +157,7 @@ def _runner(scheduler: str | None, jobs: int | None) -> Iterator["Fleet | None"]
 @click.option("--onnx", "output", required=True, metavar="FILE", help="The .onnx file to write.")
 @force_option
 @json_option
-def export(model: str, output: str, force: bool, as_json: bool) -> None:
+def export(model: str, output: str, force: bool) -> None:
     """Export MODEL to ONNX: raw features in, packed codes out.
 
     \b
@@ -189,4 +173,4 @@ def export(model: str, output: str, force: bool, as_json: bool) -> None:
     result = {"onnx": output, "features": loaded.n_features, "bits": loaded.n_bits}
     bits = count(loaded.n_bits, "bit")
     message = f"{output}: features (n, {loaded.n_features}) to packed codes of {bits}"
-    show(result, as_json, message)
+    show(result, message)

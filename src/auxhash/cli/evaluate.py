@@ -6,20 +6,16 @@ from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 import click
 
-from auxhash.cli.output import (
+from auxhash.cli.options import (
     DEFAULT_LABEL,
+    Reading,
     any_model_option,
     bits_option,
-    header_option,
-    id_option,
     jobs_option,
     json_option,
-    label_option,
-    own_feature_option,
-    show,
-    table,
-    tell,
+    points_options,
 )
+from auxhash.cli.output import show, table, tell
 from auxhash.compute.words import count
 
 if TYPE_CHECKING:
@@ -47,10 +43,7 @@ if TYPE_CHECKING:
 @click.option("-k", multiple=True, type=int, help="Ranks; may be repeated. 1, 10, 100, 1000.")
 @bits_option
 @any_model_option
-@own_feature_option
-@label_option
-@id_option
-@header_option
+@points_options
 @jobs_option
 @json_option
 def evaluate(
@@ -65,12 +58,7 @@ def evaluate(
     k: tuple[int, ...],
     bits: int | None,
     any_model: bool,
-    own: str | None,
-    label: str,
-    id_column: str,
-    header: bool | None,
-    jobs: int | None,
-    as_json: bool,
+    reading: Reading,
 ) -> None:
     """Measure how many of the nearest in BASE share the label of each of QUERIES.
 
@@ -100,20 +88,19 @@ def evaluate(
         files = (queries, vectors), (base, base_vectors)
         metric = metric or "cosine"
         _check_no_ranks(k)
-        _show_recall(*_of_codes(*files, metric, bits, any_model, header, id_column, jobs), as_json)
+        _show_recall(*_of_codes(*files, metric, bits, any_model, reading))
         return
     if model is None:
-        read = _codes_and_labels(*sides, bits, any_model, label, header)
+        read = _codes_and_labels(*sides, bits, any_model, reading)
     else:
-        sources = queries, base, own, label, header, id_column
-        hasher, points = _model_and_points(model, *sources, jobs)
-        no_labels = labels is None and base_labels is None and label == DEFAULT_LABEL
+        hasher, points = _model_and_points(model, queries, base, reading)
+        no_labels = labels is None and base_labels is None and reading.label == DEFAULT_LABEL
         if no_labels and _are_unlabelled(hasher, points):
             _check_no_ranks(k)
-            _show_recall(*_of_points(hasher.model, points, metric, jobs), as_json)
+            _show_recall(*_of_points(hasher.model, points, metric))
             return
         known = labels, base_labels
-        read = _encoded_and_labels(hasher, points, known, label, header)
+        read = _encoded_and_labels(hasher, points, known, reading)
     asked, searched, n_bits, fingerprint = read
     inputs.comparable(asked[1], searched[1])
     ranks = k or (1, 10, 100, 1000)
@@ -140,7 +127,6 @@ def evaluate(
         k=ranks,
         n_bits=n_bits,
         protocol=protocol,
-        n_jobs=jobs,
     )
     rows = [
         {"k": rank, "precision": precision, "recall": recall}
@@ -162,7 +148,7 @@ def evaluate(
         f"effective bits of at most {scores.utilization_bound:.2f}"
     )
     result = {**scores.to_dict(), "fingerprint": fingerprint}
-    show(result, as_json, message, *([table(rows)] if rows else []), summary)
+    show(result, message, *([table(rows)] if rows else []), summary)
 
 
 def _codes_and_labels(
@@ -170,8 +156,7 @@ def _codes_and_labels(
     searched: tuple[str | None, str | None],
     bits: int | None,
     any_model: bool,
-    label: str,
-    header: bool | None,
+    reading: Reading,
 ) -> "tuple[Side, Side, int, str | None]":
     """Codes and labels of both sides, the number of bits, and the fingerprint of their model."""
     from auxhash.cli import inputs
@@ -184,7 +169,7 @@ def _codes_and_labels(
         if labels is None:
             raise click.UsageError(f"codes have no labels: give {option}, or --vectors")
         packed, n_bits, mark = inputs.codes(path, bits)
-        sides.append((packed, inputs.labels(labels, label, header)))
+        sides.append((packed, inputs.labels(labels, reading)))
         widths.append(n_bits)
         marks.append(mark)
     if widths[0] != widths[1]:
@@ -207,26 +192,18 @@ class _Evaluated(NamedTuple):
 
 
 def _model_and_points(
-    model: str,
-    queries: str,
-    base: str | None,
-    own: str | None,
-    label: str,
-    header: bool | None,
-    id_column: str,
-    jobs: int | None,
+    model: str, queries: str, base: str | None, reading: Reading
 ) -> "tuple[_Evaluated, list[Rows | None]]":
     """The model, and the points of QUERIES and of BASE, if there is one."""
     from auxhash.cli import inputs
     from auxhash.learn import loading
 
     loaded = loading.load(model)
-    value = replace(loading.as_model(loaded, model), n_jobs=jobs)
+    value = replace(loading.as_model(loaded, model), n_jobs=None)
     known = getattr(loaded, "codes_", None), getattr(loaded, "labels_", None)
-    files = queries, base
     return _Evaluated(model, value, *known), [
-        None if path is None else inputs.points_for(value, path, own, label, header, id_column)
-        for path in files
+        None if path is None else inputs.points_for(value, path, reading)
+        for path in (queries, base)
     ]
 
 
@@ -241,8 +218,7 @@ def _encoded_and_labels(
     hasher: "_Evaluated",
     points: "Sequence[Rows | None]",
     files: tuple[str | None, str | None],
-    label: str,
-    header: bool | None,
+    reading: Reading,
 ) -> "tuple[Side, Side, int, str | None]":
     """`_codes_and_labels`, for points that a model encodes."""
     import numpy as np
@@ -257,17 +233,16 @@ def _encoded_and_labels(
                 raise ValueError(f"{hasher.path} {why}: give BASE and --base-labels")
             sides.append((hasher.codes, hasher.labels))
             continue
-        known = inputs.needed_labels(side, labels, label, option, header)
+        known = inputs.needed_labels(side, labels, option, reading)
         sides.append((np.concatenate([hasher.model.encode(X) for X in side.chunks()]), known))
     return sides[0], sides[1], hasher.model.n_bits, hasher.model.fingerprint
 
 
 def _of_points(
-    model: "Model", points: "Sequence[Rows | None]", metric: "Metric | None", jobs: int | None
+    model: "Model", points: "Sequence[Rows | None]", metric: "Metric | None"
 ) -> "tuple[Search, list[dict[str, Any]], int]":
     """The neighbours of points, and how the codes of a model find them."""
     from auxhash.codes import n_bytes
-    from auxhash.compute import context
     from auxhash.experiments.coders import rankings_of
     from auxhash.experiments.compareneighbors import learnt_rows, prepared, timed_codes
     from auxhash.experiments.runs import model_bytes
@@ -281,8 +256,7 @@ def _of_points(
     own = cast("Metric", model.metric or "cosine")
     if model.learnt.data == fingerprint(Q, None):
         tell(f"{first.name}: the model was learnt from these points, and recall of others is lower")
-    with context.using(n_jobs=jobs):
-        search = prepared(X, None if second is None else Q, metric or own, name=name)
+    search = prepared(X, None if second is None else Q, metric or own, name=name)
     base = X[search.base_rows]
     model.encode(base[:1])  # compiles
     codes, seconds = timed_codes(model.encode, base)
@@ -297,20 +271,17 @@ def _of_codes(
     metric: "Metric",
     bits: int | None,
     any_model: bool,
-    header: bool | None,
-    id_column: str,
-    jobs: int | None,
+    reading: Reading,
 ) -> "tuple[Search, list[dict[str, Any]], int]":
     """The neighbours of vectors, and how their codes find them."""
     from auxhash.cli import inputs
     from auxhash.codes import n_bytes
-    from auxhash.compute import context
     from auxhash.experiments.coders import by_hamming
     from auxhash.experiments.compareneighbors import learnt_rows, prepared
 
     def read(codes: str, vectors: str) -> "tuple[Packed, AnyArray, int, str | None]":
         packed, n_bits, mark = inputs.codes(codes, bits)
-        X = inputs.finite_vectors(vectors, header, None, id_column)
+        X = inputs.finite_vectors(vectors, reading)
         if len(X) != len(packed):
             raise ValueError(f"{codes} holds {len(packed):,} codes, but {vectors} {len(X):,} rows")
         return packed, X, n_bits, mark
@@ -324,9 +295,8 @@ def _of_codes(
         if base_bits != n_bits:
             raise ValueError(f"{asked[0]} holds codes of {n_bits} bits, {searched[0]} {base_bits}")
     alone = searched[0] is None
-    with context.using(n_jobs=jobs):
-        name = (asked if searched[1] is None else searched)[1]
-        search = prepared(X, None if alone else Q, metric, name=str(name))
+    name = (asked if searched[1] is None else searched)[1]
+    search = prepared(X, None if alone else Q, metric, name=str(name))
     ranked = by_hamming(codes[search.query_rows], base_codes[search.base_rows], n_bits)
     return search, learnt_rows([ranked], n_bytes(n_bits), search), n_bits
 
@@ -336,7 +306,7 @@ def _check_no_ranks(k: tuple[int, ...]) -> None:
         raise ValueError("-k is for labels: neighbours are looked for among the first 10 to 1,000")
 
 
-def _show_recall(search: "Search", rows: list[dict[str, Any]], n_bits: int, as_json: bool) -> None:
+def _show_recall(search: "Search", rows: list[dict[str, Any]], n_bits: int) -> None:
     """Show the figures of `auxhash compare` for codes that are there, without what is not known."""
     from auxhash.experiments.compareneighbors import (
         FIGURES,
@@ -361,7 +331,6 @@ def _show_recall(search: "Search", rows: list[dict[str, Any]], n_bits: int, as_j
         del row["method"], row["distance"]
     show(
         {"protocol": protocol, "rows": plain},
-        as_json,
         line,
         FittingTable(columns, lines, spare),
         LEGEND,

@@ -6,30 +6,30 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from auxhash.cli.group import INTERRUPTED
-from auxhash.cli.output import (
+from auxhash.cli.options import (
+    Reading,
     bits_option,
     device_option,
     force_option,
-    header_option,
-    id_option,
     jobs_option,
     json_option,
-    label_option,
-    number,
     seed_option,
-    show,
-    tell,
+    table_options,
 )
+from auxhash.cli.output import as_json, number, show, tell
 from auxhash.compute import clock
 from auxhash.compute.words import count
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from scipy.sparse import coo_array
+
     from auxhash.codes import Packed
     from auxhash.compute.arrays import AnyArray
     from auxhash.files.rows import Rows
     from auxhash.learn.querytables import QueryTables
+    from auxhash.stores.ids import Id
 
 
 @click.command("fit-queries")
@@ -51,9 +51,7 @@ if TYPE_CHECKING:
 @click.option("--validation", type=float, help="Share of the queries that is held out; 0.1.")
 @click.option("--checkpoint", metavar="DIR", help="Keep what a killed run needs to go on here.")
 @force_option
-@label_option
-@id_option
-@header_option
+@table_options
 @seed_option
 @device_option
 @jobs_option
@@ -69,13 +67,9 @@ def fit_queries(
     init: str | None,
     checkpoint: str | None,
     force: bool,
-    label: str,
-    id_column: str,
-    header: bool | None,
+    reading: Reading,
     seed: int,
     device: str,
-    jobs: int | None,
-    as_json: bool,
     **parameters: Any,
 ) -> None:
     """Learn to ask codes that are there with QUERIES of another kind, or of another model.
@@ -109,16 +103,16 @@ def fit_queries(
     devices.get(device)  # or raise before anything is read
     path = inputs.output_path(output, kinds.MODEL, queries, pairs, index, codes, force=force)
     source, packed, n_bits, ids, fingerprint = _codes(index, store, codes, bits)
-    points = inputs.points(queries, None, label, jobs, header, id_column)
+    points = inputs.points(queries, reading)
     start = None if init is None else load(init)
     called = None if points.read_ids is None else points.read_ids().tolist()
     if pairs is None:
-        rows: Any = _same(points, called, source, ids)
+        rows: AnyArray | coo_array = _same(points, called, source, ids)
     else:
-        rows = _paired(points, called, pairs, source, ids, header)
+        rows = _paired(points, called, pairs, source, ids, reading.header)
     settings = {name: value for name, value in parameters.items() if value is not None}
-    technical: dict[str, Any] = {"random_state": seed, "n_jobs": jobs, "device": device}
-    asker = QueryTables(n_bits, **settings, **technical, verbose=int(not as_json))
+    technical: dict[str, Any] = {"random_state": seed, "device": device}
+    asker = QueryTables(n_bits, **settings, **technical, verbose=int(not as_json()))
     warnings.simplefilter("ignore", interrupt.TrainingInterrupted)  # reported below
     began = clock.seconds()
     asker.fit(points.all(), rows, packed, fingerprint, checkpoint, start)
@@ -126,18 +120,16 @@ def fit_queries(
     if points.columns is not None:
         asker.feature_names_in_ = np.array(points.columns, object)
     # How it was fitted is no part of the model: the file is the same on any number of threads.
-    asker.set_params(n_jobs=None, verbose=0, device="cpu")
+    asker.set_params(verbose=0, device="cpu")
     asker.save(path)
-    _show_learnt(output, asker, source, len(points), seconds, as_json)
+    _show_learnt(output, asker, source, len(points), seconds)
     if asker.interrupted_:
         how = "the same command goes on" if checkpoint else "with --checkpoint it could go on"
         click.echo(f"Interrupted: {output} is the best model so far; {how}.", err=True)
         raise click.exceptions.Exit(INTERRUPTED)
 
 
-def _show_learnt(
-    output: str, asker: "QueryTables", source: str, n: int, seconds: float, as_json: bool
-) -> None:
+def _show_learnt(output: str, asker: "QueryTables", source: str, n: int, seconds: float) -> None:
     """Show what was learnt, and what held-out queries find."""
     from auxhash.learn.training.asking import RANKS
 
@@ -159,12 +151,12 @@ def _show_learnt(
             f"Of what is relevant to queries held out, {shares} is among the first {ranks} by "
             "tables."
         )
-    show(result, as_json, *lines)
+    show(result, *lines)
 
 
 def _codes(
     index: str | None, store: str | None, codes: str | None, bits: int | None
-) -> "tuple[str, Packed, int, list[Any], str | None]":
+) -> "tuple[str, Packed, int, Sequence[Id], str | None]":
     """Return the name of the codes, they themselves, their bits, ids and fingerprint."""
     import numpy as np
 
@@ -200,7 +192,9 @@ def _codes(
         return opened.url, packed, opened.n_bits, ids, opened.fingerprint
 
 
-def _same(points: "Rows", called: "list[Any] | None", source: str, ids: "list[Any]") -> "AnyArray":
+def _same(
+    points: "Rows", called: "Sequence[Id] | None", source: str, ids: "Sequence[Id]"
+) -> "AnyArray":
     """The rows of the codes of the same ids, or of the same row numbers."""
     import numpy as np
 
@@ -216,12 +210,12 @@ def _same(points: "Rows", called: "list[Any] | None", source: str, ids: "list[An
 
 def _paired(
     points: "Rows",
-    called: "list[Any] | None",
+    called: "Sequence[Id] | None",
     pairs: str,
     source: str,
-    ids: "list[Any]",
+    ids: "Sequence[Id]",
     header: bool | None,
-) -> Any:
+) -> "coo_array":
     """A sparse matrix of weights: a row per query, and a column per code."""
     import numpy as np
     from scipy.sparse import coo_array
@@ -230,7 +224,7 @@ def _paired(
 
     asking, relevant, weights = tables.read_relevant(pairs, header)
     tell(f"{pairs}: {count(len(asking), 'pair')}{'' if weights is None else ' with weights'}")
-    numbers: Sequence[Any] = range(len(points)) if called is None else called
+    numbers: Sequence[object] = range(len(points)) if called is None else called
     i = _places(pairs, asking, points.name, numbers)
     j = _places(pairs, relevant, source, ids)
     without = np.setdiff1d(np.arange(len(points)), i)
@@ -249,7 +243,9 @@ def _paired(
     return coo_array((values, (i, j)), shape=(len(points), len(ids)))
 
 
-def _places(path: str, wanted: "Sequence[Any]", name: str, there: "Sequence[Any]") -> list[int]:
+def _places(
+    path: str, wanted: "Sequence[object]", name: str, there: "Sequence[object]"
+) -> list[int]:
     """The rows of these ids; ValueError, with one of them, where some are not there."""
     place = {_key(each): row for row, each in enumerate(there)}
     absent = [each for each in wanted if _key(each) not in place]
@@ -261,7 +257,8 @@ def _places(path: str, wanted: "Sequence[Any]", name: str, there: "Sequence[Any]
     return [place[_key(each)] for each in wanted]
 
 
-def _key(name: Any) -> str:
+def _key(name: object) -> str:
     """An id as text: 7 and 7.0 and "7" are the same."""
-    as_number = isinstance(name, float) and name.is_integer()
-    return name.decode() if isinstance(name, bytes) else str(int(name) if as_number else name)
+    if isinstance(name, float) and name.is_integer():
+        return str(int(name))
+    return name.decode() if isinstance(name, bytes) else str(name)

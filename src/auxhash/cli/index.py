@@ -7,16 +7,15 @@ from typing import TYPE_CHECKING
 
 import click
 
-from auxhash.cli.output import (
+from auxhash.cli.options import (
+    Reading,
     any_model_option,
     bits_option,
+    column_options,
     force_option,
-    header_option,
-    id_option,
     json_option,
-    show,
-    tell_of_ties,
 )
+from auxhash.cli.output import show, tell_of_ties
 from auxhash.compute.words import count
 
 if TYPE_CHECKING:
@@ -42,25 +41,22 @@ changed_option = click.option(
 @click.option("-o", "--output", required=True, metavar="INDEX", help="The index to write.")
 @bits_option
 @ids_option
-@id_option
 @click.option(
     "--approximate",
     is_flag=True,
     help="For tens of millions of codes: quicker to search, and may miss some (needs faiss).",
 )
 @force_option
-@header_option
+@column_options
 @json_option
 def index(
     codes: str,
     output: str,
     bits: int | None,
     ids: str | None,
-    id_column: str,
     approximate: bool,
     force: bool,
-    header: bool | None,
-    as_json: bool,
+    reading: Reading,
 ) -> None:
     """Put CODES into an INDEX to search.
 
@@ -82,7 +78,7 @@ def index(
 
     path = inputs.output_path(output, kinds.INDEX, codes, ids, force=force)
     packed, n_bits, fingerprint, own = inputs.codes_and_ids(codes, bits)
-    called = inputs.called_by(ids, own, header, id_column, len(packed))
+    called = inputs.called_by(ids, own, len(packed), reading)
     kind = ApproximateIndex if approximate else HammingIndex
     empty = kind(n_bits, fingerprint=fingerprint)
     filled: AnyIndex
@@ -93,31 +89,28 @@ def index(
     filled.save(path)
     tell_of_ties(output, packed)
     result = {"index": output, "codes": len(filled), "bits": n_bits, "fingerprint": fingerprint}
-    show(result, as_json, f"{output}: {count(len(filled), 'code')} of {count(n_bits, 'bit')}")
+    show(result, f"{output}: {count(len(filled), 'code')} of {count(n_bits, 'bit')}")
 
 
 @click.command()
 @click.argument("index")
 @click.argument("codes")
 @ids_option
-@id_option
 @click.option("--replace", is_flag=True, help="Codes whose ids are there take the old ones' place.")
 @changed_option
 @force_option
 @any_model_option
-@header_option
+@column_options
 @json_option
 def add(
     index: str,
     codes: str,
     ids: str | None,
-    id_column: str,
     replace: bool,
     output: str | None,
     force: bool,
     any_model: bool,
-    header: bool | None,
-    as_json: bool,
+    reading: Reading,
 ) -> None:
     """Add CODES to an INDEX.
 
@@ -145,7 +138,7 @@ def add(
         changed.fingerprint = inputs.same_model(*pair, any_model)
         n_before = len(changed)
         named = isinstance(changed, NamedIndex)
-        called = inputs.called_by(ids, own, header, id_column, len(packed), named)
+        called = inputs.called_by(ids, own, len(packed), reading, named)
         _add(changed, packed, index, ids or codes, called, replace)
         changed.save(path)
     name, n_replaced = output or index, n_before + len(packed) - len(changed)
@@ -155,7 +148,7 @@ def add(
     if replace:
         result["replaced"] = n_replaced
         message += f"{n_replaced:,} replaced, "
-    show(result, as_json, f"{name}: {message}{len(changed):,} in all")
+    show(result, f"{name}: {message}{len(changed):,} in all")
 
 
 def _add(
@@ -189,20 +182,17 @@ def _add(
 @click.argument("index")
 @click.argument("ids", nargs=-1)
 @click.option("--ids", "file", metavar="FILE", help="The ids to remove, in a file.")
-@id_option
 @changed_option
 @force_option
-@header_option
+@column_options
 @json_option
 def remove(
     index: str,
     ids: tuple[str, ...],
     file: str | None,
-    id_column: str,
     output: str | None,
     force: bool,
-    header: bool | None,
-    as_json: bool,
+    reading: Reading,
 ) -> None:
     """Remove the codes of IDS, numbers or names, from an INDEX.
 
@@ -219,7 +209,7 @@ def remove(
         raise click.UsageError("say which: IDS, or --ids FILE")
     path = _target(index, output, force, file)
     with _changing(index, path) as changed:
-        n_removed, missing = _removed(changed, ids, file, id_column, header, index)
+        n_removed, missing = _removed(changed, ids, file, index, reading)
         if n_removed or output is not None:
             changed.save(path)
     name = output or index
@@ -229,7 +219,7 @@ def remove(
         few = ", ".join(map(str, missing[:MISSING_SHOWN]))
         more = ", ..." if len(missing) > MISSING_SHOWN else ""
         message += f"; {count(len(missing), 'id')} not there: {few}{more}"
-    show(result, as_json, message)
+    show(result, message)
 
 
 def _target(index: str, output: str | None, force: bool, *made_from: str | None) -> Path:
@@ -261,12 +251,7 @@ def _changing(index: str, target: Path) -> "Iterator[AnyIndex]":
 
 
 def _removed(
-    changed: "AnyIndex",
-    ids: Sequence[str],
-    file: str | None,
-    id_column: str,
-    header: bool | None,
-    index: str,
+    changed: "AnyIndex", ids: Sequence[str], file: str | None, index: str, reading: Reading
 ) -> tuple[int, list[str] | list[int]]:
     """Remove the codes of these ids; return how many were there, and the ids that were not."""
     import numpy as np
@@ -276,10 +261,10 @@ def _removed(
     from auxhash.search.index import NamedIndex
 
     if isinstance(changed, NamedIndex):
-        names = [*ids, *(() if file is None else inputs.text_ids(file, header, id_column))]
+        names = [*ids, *(() if file is None else inputs.text_ids(file, reading))]
         missing = [name for name in names if name not in changed]
         return changed.remove(names), missing
-    entries = [*ids, *(() if file is None else inputs.ids(file, header, id_column).tolist())]
+    entries = [*ids, *(() if file is None else inputs.ids(file, reading).tolist())]
     numbers = checks.ids("ids", [_number(each, index) for each in entries])
     absent = numbers[~np.isin(numbers, changed.ids)].tolist()
     return changed.remove(numbers), absent

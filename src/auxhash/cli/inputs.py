@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from auxhash.cli import kinds
+from auxhash.cli.options import Reading
 from auxhash.cli.output import tell
 from auxhash.codes import Packed, as_packed, common_bits
 from auxhash.compute import checks
@@ -36,61 +37,48 @@ class NoCodesError(ValueError):
     """A file of something else, where codes are needed."""
 
 
-def points(
-    path: str,
-    own: str | None,
-    label: str,
-    jobs: int | None,
-    header: HeaderChoice = None,
-    id_column: report.IdColumns = report.IDS,
-) -> Rows:
+def points(path: str, reading: Reading) -> Rows:
     """Points to learn from."""
     if not Path(path).is_dir():
-        return _announced(_in_file(path, own, label, header, id_column))
+        return _announced(_in_file(path, reading))
     from auxhash.files import images
 
     folder = images.image_folder(path)
-    return _announced(rows.of_images(folder, images.feature_for(folder, own, jobs)))
+    return _announced(rows.of_images(folder, images.feature_for(folder, reading.own)))
 
 
-def points_for(
-    hasher: "Encoder | Hasher",
-    path: str,
-    own: str | None,
-    label: str,
-    header: HeaderChoice = None,
-    id_column: report.IdColumns = report.IDS,
-) -> Rows:
+def points_for(hasher: "Encoder | Hasher", path: str, reading: Reading) -> Rows:
     """Points for a model: of pictures the same features, of tables the same columns."""
     if not Path(path).is_dir():
         named = getattr(hasher, "feature_names_in_", None) is not None
-        read = _in_file(path, own, label, header, id_column)
-        return _announced(_of_columns(read, hasher), not named)
+        return _announced(_of_columns(_in_file(path, reading), hasher), not named)
     name = getattr(hasher, "image_feature_", None)
     if name is None:
         raise ValueError(f"{path} is a folder, and the model was not learnt from pictures")
     from auxhash.files import images
 
     folder = images.image_folder(path)
-    return _announced(rows.of_images(folder, images.remembered(name, own, hasher.n_jobs)))
+    return _announced(rows.of_images(folder, images.remembered(name, reading.own)))
 
 
-def labels(path: str, label: str, header: HeaderChoice = None, what: str = "labels") -> AnyArray:
-    """The labels in a file, or other values (`what`) of which there is one per point."""
-    part = tables.take_labels(path, label, what, header)
+def labels(path: str, reading: Reading) -> AnyArray:
+    """The labels in a file."""
+    return _one_per_point(path, reading.label, reading, "labels")
+
+
+def _one_per_point(path: str, column: str, reading: Reading, what: str) -> AnyArray:
+    part = tables.take_labels(path, column, what, reading.header)
     tell(report.labels_line(path, part, what))
     return part.values
 
 
-def labels_of(
-    points: Rows, path: str | None, label: str, header: HeaderChoice = None
-) -> AnyArray | None:
+def labels_of(points: Rows, path: str | None, reading: Reading) -> AnyArray | None:
     """Labels from a file of their own, or else those that came with the points, if any."""
     if path is None:
         return points.labels
     if points.read_labels is not None:
         tell(f"{points.name}: its own labels are not used")
-    known = labels(path, label, header)
+    known = labels(path, reading)
     if len(known) != len(points):
         raise ValueError(
             f"{points.name} holds {count(len(points), 'point')}, but {path} "
@@ -106,26 +94,22 @@ def _header_hint(path: str, n_read: int, n: int) -> str:
     return ""
 
 
-def needed_labels(
-    points: Rows, path: str | None, label: str, option: str, header: HeaderChoice = None
-) -> AnyArray:
+def needed_labels(points: Rows, path: str | None, option: str, reading: Reading) -> AnyArray:
     """`labels_of`, but it raises if there are none; `option` says how to give them."""
-    labels = labels_of(points, path, label, header)
+    labels = labels_of(points, path, reading)
     if labels is None and points.names is not None:
         raise ValueError(
             f"{points.name} holds {count(len(points), 'picture')}, such as {points.names[0]}, and "
             f"no classes: put them into one folder per class, or give {option}"
         )
     if labels is None:
-        raise ValueError(f"{points.name} holds no labels called {label!r}: give {option}")
+        raise ValueError(f"{points.name} holds no labels called {reading.label!r}: give {option}")
     return labels
 
 
-def labels_to_learn(
-    points: Rows, path: str | None, label: str, option: str, header: HeaderChoice = None
-) -> AnyArray:
+def labels_to_learn(points: Rows, path: str | None, option: str, reading: Reading) -> AnyArray:
     """`needed_labels`, but it raises if all pictures are in one folder, of one class."""
-    labels = needed_labels(points, path, label, option, header)
+    labels = needed_labels(points, path, option, reading)
     if path is None and points.names is not None and (labels == labels[0]).all():
         raise ValueError(
             f"{points.name} holds {count(len(points), 'picture')}, all in the folder {labels[0]}, "
@@ -182,14 +166,15 @@ def same_model(
         raise OtherModelError(f"{error} (--any-model, if you know better)") from error
 
 
-def own_ids(path: str, id_column: str, header: HeaderChoice = None) -> AnyArray | None:
+def own_ids(path: str, reading: Reading) -> AnyArray | None:
     """Ids of the points in a table (a column) or of pictures (their names), if there are any."""
     if not Path(path).is_dir():
-        columns = report.id_columns(tables.column_names(path, header), id_column, path)
+        there = tables.column_names(path, reading.header)
+        columns = report.id_columns(there, reading.id_column, path)
         if not columns:
             return None
-        id_column = columns[0]
-    values = checks.any_ids(f"ids of {path}", ids(path, header, id_column))
+        reading = replace(reading, id_column=columns[0])
+    values = checks.any_ids(f"ids of {path}", ids(path, reading))
     different, times = np.unique(values, return_counts=True)
     if (times > 1).any():
         twice = different[times > 1][0]
@@ -214,20 +199,19 @@ def payloads(
     return read
 
 
-def ids(path: str, header: HeaderChoice = None, column: str = report.IDS) -> AnyArray:
+def ids(path: str, reading: Reading) -> AnyArray:
     """Ids of codes, numbers or text; for a folder, the names of its pictures."""
     if Path(path).is_dir():
         return np.array(names(path))
-    values = labels(path, column, header, "ids")
+    values = _one_per_point(path, reading.ids, reading, "ids")
     return np.char.decode(values, "utf-8") if values.dtype.kind == "S" else values
 
 
 def called_by(
     path: str | None,
     own: AnyArray | None,
-    header: HeaderChoice,
-    column: str,
     n: int,
+    reading: Reading,
     as_text: bool = False,
     what: str = "codes",
 ) -> AnyArray | None:
@@ -237,51 +221,44 @@ def called_by(
     """
     if path is None:
         return own.astype(np.str_) if as_text and own is not None else own
-    read = np.array(text_ids(path, header, column)) if as_text else ids(path, header, column)
+    read = np.array(text_ids(path, reading)) if as_text else ids(path, reading)
     if len(read) != n:
         hint = _header_hint(path, len(read), n)
         raise ValueError(f"{path} holds {count(len(read), 'id')}, and there are {n:,} {what}{hint}")
     return read
 
 
-def text_ids(path: str, header: HeaderChoice = None, column: str = report.IDS) -> list[str]:
+def text_ids(path: str, reading: Reading) -> list[str]:
     """Ids of codes as text, even where they could be read as numbers."""
     if Path(path).is_dir():
         return names(path)
-    part = tables.take_names(path, header, column)
+    part = tables.take_names(path, reading.header, reading.ids)
     tell(report.labels_line(path, part, "ids"))
     return list(part.values)
 
 
-def vectors(
-    path: str, header: HeaderChoice, names: list[str] | None
-) -> tuple[AnyArray, list[str] | None]:
-    """Vectors (n, D), of columns with these names if both have names, and what they are called.
+def vectors(path: str, header: HeaderChoice) -> tuple[AnyArray, list[str] | None]:
+    """Vectors (n, D), and what their columns are called.
 
     They are mapped where the file can be: only some of their rows will be read.
     """
-    X, columns, _ = _vectors(path, header, names)
+    X, columns, _ = _vectors(path, Reading(header=header), None)
     return X, columns
 
 
 def vectors_and_ids(
-    path: str, header: HeaderChoice, id_column: str, without: list[str]
+    path: str, reading: Reading, without: list[str]
 ) -> tuple[AnyArray, AnyArray | None]:
     """`vectors` of a table, of all columns but some, and its ids if it has a column of them."""
-    X, columns, read_ids = _vectors(path, header, None, id_column)
+    X, columns, read_ids = _vectors(path, reading, None)
     if columns is not None:
         X = np.take(X, [i for i, name in enumerate(columns) if name not in without], axis=1)
     return tables.check_finite(X, path), None if read_ids is None else read_ids()
 
 
-def finite_vectors(
-    path: str,
-    header: HeaderChoice,
-    names: list[str] | None,
-    id_column: report.IdColumns = report.IDS,
-) -> AnyArray:
-    """`vectors` that are all read, and hold neither NaN nor infinity."""
-    return tables.check_finite(_vectors(path, header, names, id_column)[0], path)
+def finite_vectors(path: str, reading: Reading, names: list[str] | None = None) -> AnyArray:
+    """Vectors without NaN or infinity, of columns with these names if both have names."""
+    return tables.check_finite(_vectors(path, reading, names)[0], path)
 
 
 def texts(source: str, path: str, n: int, header: HeaderChoice = None) -> list[str]:
@@ -299,12 +276,10 @@ def texts(source: str, path: str, n: int, header: HeaderChoice = None) -> list[s
 
 def vectors_by_id(
     path: str,
-    header: HeaderChoice,
+    reading: Reading,
     names: list[str] | None,
     index: "AnyIndex",
-    id_column: str = report.IDS,
     model: "Encoder | None" = None,
-    own: str | None = None,
 ) -> "AnyArray | PictureVectors | ById":
     """Vectors of the points of an index, to be taken by its numbers; as `vectors` otherwise.
 
@@ -315,10 +290,10 @@ def vectors_by_id(
 
     X: AnyArray | PictureVectors
     if Path(path).is_dir():
-        X = _pictures(path, model, own)
+        X = _pictures(path, model, reading.own)
         read_ids = X.names if isinstance(index, NamedIndex) else None
     else:
-        X, _, read_ids = _vectors(path, header, names, id_column)
+        X, _, read_ids = _vectors(path, reading, names)
     named = isinstance(index, NamedIndex)
     numbers: AnyArray = index.index.ids if isinstance(index, NamedIndex) else index.ids
     all_there = bool((numbers < len(X)).all())
@@ -351,7 +326,7 @@ def _pictures(path: str, model: "Encoder | None", own: str | None) -> "PictureVe
         raise ValueError(f"{path} is a folder, and only a --model of pictures knows their features")
     folder = images.image_folder(path)
     tell(str(folder))
-    return PictureVectors(folder, images.remembered(model.image_feature, own, model.n_jobs))
+    return PictureVectors(folder, images.remembered(model.image_feature, own))
 
 
 class PictureVectors:
@@ -405,17 +380,14 @@ class ById:
         self.X, self.numbers, self.rows = X, numbers, rows
 
     def __getitem__(self, numbers: AnyArray) -> AnyArray:
-        vectors: AnyArray = self.X[self.rows[np.searchsorted(self.numbers, numbers)]]
-        return vectors
+        return self.X[self.rows[np.searchsorted(self.numbers, numbers)]]
 
 
 def _vectors(
-    path: str,
-    header: HeaderChoice,
-    names: list[str] | None,
-    id_column: report.IdColumns = report.IDS,
+    path: str, reading: Reading, names: list[str] | None
 ) -> tuple[AnyArray, list[str] | None, Callable[[], AnyArray] | None]:
     """Vectors, what their columns are called, and what reads their ids if there are any."""
+    header, id_column = reading.header, reading.id_column
     features = tables.take_features(path, role="vectors", header=header, id_column=id_column)
     X = tables.check_features(features.X, path)
     tell(report.features_line(path, len(X), X.shape[1], X.dtype, features.how))
@@ -483,12 +455,10 @@ def comparable(asked: AnyArray, searched: AnyArray) -> None:
         tell("no label of the queries is one of the base's: nothing can be right")
 
 
-def _in_file(
-    path: str, own: str | None, label: str, header: HeaderChoice, id_column: report.IdColumns
-) -> Rows:
-    if own is not None:
+def _in_file(path: str, reading: Reading) -> Rows:
+    if reading.own is not None:
         raise ValueError(f"--features is for folders of pictures, and {path} is none")
-    return rows.of_file(path, label, header=header, id_column=id_column)
+    return rows.of_file(path, reading.label, reading.header, reading.id_column)
 
 
 def _of_columns(points: Rows, hasher: "Encoder | Hasher") -> Rows:

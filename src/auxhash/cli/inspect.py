@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any, cast
 
 import click
 
-from auxhash.cli.output import DEFAULT_LABEL, bits_option, json_option, number, show
+from auxhash.cli.options import Reading, bits_option, json_option
+from auxhash.cli.output import number, show
 from auxhash.compute.words import count
 
 if TYPE_CHECKING:
@@ -28,7 +29,7 @@ POINTS = (".npz", ".csv", ".parquet", ".fvecs", ".bvecs")  # files of points alo
 @click.option("--model", help="Compare codes, or points, with this model's training points.")
 @bits_option
 @json_option
-def inspect(file: str, model: str | None, bits: int | None, as_json: bool) -> None:
+def inspect(file: str, model: str | None, bits: int | None) -> None:
     """Tell what FILE is: a model, codes, an index or, with --model, points.
 
     For a model: how it was trained, with the curve of its loss. For codes: how balanced the bits
@@ -50,18 +51,18 @@ def inspect(file: str, model: str | None, bits: int | None, as_json: bool) -> No
     path = Path(file).expanduser()
     check_regular(path, "what can be inspected")
     if is_index(path):
-        _inspect_index(file, as_json)
+        _inspect_index(file)
     elif (
         path.suffix == ".npy"
         or (model is not None and path.suffix in POINTS)
         or kind_of(path) == CODES
     ):
-        _inspect_codes(file, model, bits, as_json)
+        _inspect_codes(file, model, bits)
     else:
-        _inspect_model(file, as_json)
+        _inspect_model(file)
 
 
-def _inspect_model(path: str, as_json: bool) -> None:
+def _inspect_model(path: str) -> None:
     from auxhash.learn.encoder import load
     from auxhash.model.fitted import stored_history
 
@@ -106,7 +107,7 @@ def _inspect_model(path: str, as_json: bool) -> None:
         facts += ["", "codes of the training points", *_bit_lines(bits)]
     if history:
         facts += ["", *_history_lines(history)]
-    show(result, as_json, "\n".join(facts))
+    show(result, "\n".join(facts))
 
 
 def _about_training(model: "Model") -> dict[str, Any] | None:
@@ -143,7 +144,7 @@ def _history_lines(history: Sequence[Any]) -> list[str]:
     return lines
 
 
-def _inspect_codes(path: str, model: str | None, bits: int | None, as_json: bool) -> None:
+def _inspect_codes(path: str, model: str | None, bits: int | None) -> None:
     from auxhash.cli import inputs
     from auxhash.compute.fingerprint import match
 
@@ -160,7 +161,7 @@ def _inspect_codes(path: str, model: str | None, bits: int | None, as_json: bool
     except inputs.NoCodesError:
         if loaded is None:
             raise
-        X = inputs.points_for(loaded, path, None, DEFAULT_LABEL).all()
+        X = inputs.points_for(loaded, path, Reading()).all()
         packed, n_bits, fingerprint = loaded.encode(X), loaded.n_bits, loaded.fingerprint
     if loaded is not None:
         match(path, fingerprint, f"the codes of {model}", loaded.fingerprint)
@@ -191,7 +192,7 @@ def _inspect_codes(path: str, model: str | None, bits: int | None, as_json: bool
             facts, line = _recall_of(loaded, X)
             result |= facts
             lines.append(line)
-    show(result, as_json, "\n".join(lines))
+    show(result, "\n".join(lines))
 
 
 def _recall_of(model: "Model", X: "AnyArray") -> tuple[dict[str, Any], str]:
@@ -211,7 +212,7 @@ def _recall_of(model: "Model", X: "AnyArray") -> tuple[dict[str, Any], str]:
     return facts, str(change)
 
 
-def _inspect_index(path: str, as_json: bool) -> None:
+def _inspect_index(path: str) -> None:
     from auxhash.search.index import HammingIndex, NamedIndex, load
 
     loaded = load(path)
@@ -230,7 +231,7 @@ def _inspect_index(path: str, as_json: bool) -> None:
         bits = _about_bits(index.packed, index.n_bits)
         result |= bits
         lines += _bit_lines(bits)
-    show(result, as_json, "\n".join(lines))
+    show(result, "\n".join(lines))
 
 
 def _made_by(fingerprint: str | None) -> str:

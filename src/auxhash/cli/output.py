@@ -4,8 +4,8 @@ import json
 import math
 import shlex
 import sys
-from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, TypeVar
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 import click
 from click.core import ParameterSource
@@ -16,73 +16,20 @@ if TYPE_CHECKING:
 
     from auxhash.codes import Packed
 
-Command = TypeVar("Command", bound=Callable[..., object])
-
 MESSAGES = "auxhash.messages"  # where click's context keeps the lines of `tell`
 WIDE_COLUMNS = 160  # columns, if the output is no terminal
 
-json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON, for machines.")
-jobs_option = click.option("--jobs", type=int, help="Threads; by default, all cores.")
-device_option = click.option(
-    "--device",
-    type=click.Choice(["cpu", "cuda", "auto"]),
-    default="cpu",
-    help="cpu (the default); cuda, a GPU by way of CuPy; or auto, a GPU where there is one.",
-)
-seed_option = click.option(
-    "--seed",
-    type=click.IntRange(0),
-    default=0,
-    show_default=True,
-    help="Of everything random.",
-)
-bits_option = click.option(
-    "--bits", type=click.IntRange(1), help="Bits of packed codes; by default, of all bytes."
-)
-DEFAULT_LABEL = "y"
-label_option = click.option(
-    "--label",
-    default=DEFAULT_LABEL,
-    show_default=True,
-    help="What labels are called inside .npz, .csv and .parquet files.",
-)
-header_option = click.option(
-    "--header/--no-header",
-    default=None,
-    help="Whether line 1 of .csv and .txt files names the columns; by default it is looked at.",
-)
-id_option = click.option(
-    "--id", "id_column", default="id", show_default=True, help="The column of ids in a table."
-)
-force_option = click.option(
-    "--force", is_flag=True, help="Replace the output file even if it is of another kind."
-)
-any_model_option = click.option(
-    "--any-model",
-    is_flag=True,
-    help="Do not ask whether the codes were made by the same model.",
-)
-own_feature_option = click.option(
-    "--features",
-    "own",
-    metavar="MODULE:FUNCTION",
-    help="Your feature of pictures, in place of GIST: from a list of uint8 arrays "
-    "(height, width, 3) to an array (n, D).",
-)
+
+def as_json() -> bool:
+    """Return True if the current command prints JSON."""
+    context = click.get_current_context(silent=True)
+    return context is not None and bool(context.params.get("as_json"))
 
 
-def points_options(command: Command) -> Command:
-    """Add the options that say how points are read: --features, --label, --id and --header."""
-    for option in (header_option, id_option, label_option, own_feature_option):
-        command = option(command)
-    return command
-
-
-def show(result: Mapping[str, Any], as_json: bool, *shown: "RenderableType") -> None:
-    """Print `result` as JSON, with the lines of `tell`; or else print `shown`."""
-    if as_json:
-        context = click.get_current_context(silent=True)
-        messages = context.meta.get(MESSAGES) if context else None
+def show(result: Mapping[str, Any], *shown: "RenderableType") -> None:
+    """Print `result` with --json, and the lines of `tell` in it; or else print `shown`."""
+    if as_json():
+        messages = click.get_current_context().meta.get(MESSAGES)
         click.echo(
             json.dumps(
                 _plain({**result, "read": messages} if messages else result), allow_nan=False
@@ -105,9 +52,8 @@ def _draw(table: "RenderableType") -> None:
 
 def tell(line: str) -> None:
     """Say on stderr, at once, what was read; with --json, `show` prints it later, as "read"."""
-    context = click.get_current_context(silent=True)
-    if context is not None and context.params.get("as_json"):
-        context.meta.setdefault(MESSAGES, []).append(line)
+    if as_json():
+        click.get_current_context().meta.setdefault(MESSAGES, []).append(line)
     else:
         click.echo(line, err=True)
 
@@ -138,9 +84,9 @@ def used_command() -> str:
     return shlex.join(words)
 
 
-def progress_wanted(as_json: bool) -> int:
+def progress_wanted() -> int:
     """The value for `verbose`: 1 if the output is a terminal and not JSON, else 0."""
-    return int(sys.stdout.isatty() and not as_json)
+    return int(sys.stdout.isatty() and not as_json())
 
 
 def table(rows: Sequence[Mapping[str, Any]], title: str | None = None) -> "Table":

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import click
 
+from auxhash.cli.options import Reading, any_model_option, force_option, gathered
 from auxhash.cli.output import number, show, table
 from auxhash.compute.words import count
 
@@ -25,23 +26,67 @@ DEFAULT_K = 10
 HAMMING, OUTPUTS, TABLES = "hamming", "outputs", "tables"  # distances to search by
 QUERIES_PER_SEARCH = 1024  # by tables, which take a kilobyte per byte of a code
 
-by_option = click.option(
-    "--by",
-    type=click.Choice([HAMMING, OUTPUTS, TABLES]),
-    default=HAMMING,
-    show_default=True,
-    help="Distance of all codes: hamming, or that of the outputs or the tables of --model.",
+
+@dataclass(frozen=True)
+class SearchOptions:
+    """Options of a search: its distance and size, and a file for the hits."""
+
+    k: int | None
+    radius: int | None
+    model: str | None
+    by: str
+    output: str | None
+    force: bool
+    any_model: bool
+
+    @property
+    def wanted_k(self) -> int:
+        return DEFAULT_K if self.k is None else self.k
+
+    def check_by(self) -> None:
+        """Raise UsageError where --by does not go with the other options."""
+        if self.by == HAMMING:
+            return
+        if self.radius is not None:
+            raise click.UsageError("--radius counts bits: leave out --by")
+        if self.model is None:
+            raise click.UsageError(f"--by {self.by} needs the --model that makes them")
+
+    def hits_path(self, *made_from: str) -> Path | None:
+        """The .npz file to write the hits to, if there is to be one."""
+        from auxhash.cli import inputs, kinds
+
+        if self.output is None:
+            return None
+        suffixes = (".npz",)
+        return inputs.output_path(
+            self.output, kinds.HITS, *made_from, suffixes=suffixes, force=self.force
+        )
+
+
+search_options = gathered(
+    "options",
+    SearchOptions,
+    click.option(
+        "-k", type=int, help=f"How many neighbours of each query; {DEFAULT_K} by default."
+    ),
+    click.option(
+        "-r", "--radius", type=int, help="All codes at this distance or less, in place of k."
+    ),
+    click.option("--model", help="The model that encodes QUERIES, where they are no codes."),
+    click.option(
+        "--by",
+        type=click.Choice([HAMMING, OUTPUTS, TABLES]),
+        default=HAMMING,
+        show_default=True,
+        help="Distance of all codes: hamming, or that of the outputs or the tables of --model.",
+    ),
+    click.option(
+        "-o", "--output", metavar="FILE", help="Write distances and ids to this .npz file."
+    ),
+    force_option,
+    any_model_option,
 )
-
-
-def check_by(by: str, radius: int | None, model: str | None) -> None:
-    """Raise UsageError where --by does not go with the other options."""
-    if by == HAMMING:
-        return
-    if radius is not None:
-        raise click.UsageError("--radius counts bits: leave out --by")
-    if model is None:
-        raise click.UsageError(f"--by {by} needs the --model that makes them")
 
 
 class Searched(Protocol):
@@ -147,15 +192,11 @@ def codes(queries: str, n_bits: int, prefix: int | None = None) -> EncodedQuerie
 def encoded(
     model: str,
     queries: str,
-    own: str | None,
-    label: str,
-    header: bool | None,
-    jobs: int | None,
+    reading: Reading,
     index: Searched,
-    also: str | None,
-    check: Callable[[str], object] = lambda fingerprint: None,
-    by: str = HAMMING,
-    id_column: str = "id",
+    check: Callable[[str], object],
+    by: str,
+    also: str | None = None,
 ) -> EncodedQueries:
     """The queries' codes, names if they are pictures, and `also` their vectors or outputs.
 
@@ -169,7 +210,7 @@ def encoded(
     from auxhash.learn.encoder import load
     from auxhash.search.index import HammingIndex
 
-    hasher = load(model, jobs)
+    hasher = load(model)
     fingerprint = hasher.fingerprint
     check(fingerprint)
     if hasher.n_bits != index.n_bits:  # an index of whole bytes fits if its padding is zeros
@@ -188,7 +229,7 @@ def encoded(
         raise ValueError(f"{model} has no tables: --by outputs ranks by its outputs")
     ordered = isinstance(index, HammingIndex) and hasher.n_bits == index.n_bits
     needs_outputs = OUTPUTS in (also, by) or (by == HAMMING and ordered)
-    points = inputs.points_for(hasher, queries, own, label, header, id_column)
+    points = inputs.points_for(hasher, queries, reading)
     vectors = points.all() if also == "vectors" else None
     codes, outputs, tables = [], [], []
     for chunk in points.chunks() if vectors is None else [vectors]:
@@ -212,7 +253,9 @@ def encoded(
     )
 
 
-def _tables(by: str, outputs: list[Any], tables: list[Any]) -> "Callable[[slice], AnyArray]":
+def _tables(
+    by: str, outputs: "list[AnyArray]", tables: "list[AnyArray]"
+) -> "Callable[[slice], AnyArray]":
     """The tables of some queries: made of outputs when needed, as they are a kilobyte per byte."""
     import numpy as np
 
@@ -240,15 +283,6 @@ def tie_breaking(outputs: "AnyArray") -> "AnyArray":
     return np.asarray(sign(outputs) * (1 + size / (2 * every)))
 
 
-def hits_path(output: str | None, force: bool, *made_from: str) -> Path | None:
-    """The .npz file to write what is found to, if there is to be one."""
-    from auxhash.cli import inputs, kinds
-
-    if output is None:
-        return None
-    return inputs.output_path(output, kinds.HITS, *made_from, suffixes=(".npz",), force=force)
-
-
 def answer(
     hits: SearchHits,
     asked: EncodedQueries,
@@ -256,13 +290,12 @@ def answer(
     message: str,
     output: Path | None = None,
     called: "NamesOf | None" = None,
-    as_json: bool = False,
     advice: str = "",
 ) -> None:
     """Write the hits to `output`, or else show them, with `result` and `message` before them."""
     if output is not None:
         hits.write(output, called)
-        show(result, as_json, *filter(None, [f"{result['output']}: {message}", advice]))
+        show(result, *filter(None, [f"{result['output']}: {message}", advice]))
         return
     near, which = hits.plain()
     result = {**result, "distances": near, "ids": which}
@@ -275,7 +308,7 @@ def answer(
         shown.append(line)
     if advice:
         shown.append(advice)
-    show(result, as_json, *shown)
+    show(result, *shown)
 
 
 def _left_out(n_queries: int, n_hits: int) -> str:

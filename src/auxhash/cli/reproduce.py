@@ -4,7 +4,8 @@ from typing import Any
 
 import click
 
-from auxhash.cli.output import force_option, jobs_option, json_option, progress_wanted, show, table
+from auxhash.cli.options import force_option, jobs_option, json_option
+from auxhash.cli.output import progress_wanted, show, table
 
 
 @click.command()
@@ -68,7 +69,6 @@ def reproduce(
     without: tuple[str, ...],
     own: tuple[str, ...],
     force: bool,
-    as_json: bool,
     **options: Any,
 ) -> None:
     """Make FIGURE of the paper from runs of your own; FIGURE is a name of --list, or all.
@@ -86,13 +86,13 @@ def reproduce(
 
     if listing or figure is None:
         figures = reproduce.listed()
-        show({"figures": figures}, as_json, table(figures))
+        show({"figures": figures}, table(figures))
         return
     for name, kind in (("output", kinds.PAGE), ("numbers", kinds.NUMBERS)):
         if options[name] is not None:
             options[name] = str(inputs.output_path(options[name], kind, force=force))
     part = Part(data, bits, methods, without, own)
-    reports = reproduce.main(figure, part=part, verbose=progress_wanted(as_json), **options)
+    reports = reproduce.main(figure, part=part, verbose=progress_wanted(), **options)
     shown = [
         part
         for one in reports
@@ -103,4 +103,4 @@ def reproduce(
             f"The page: {one['page']}",
         )
     ]
-    show({"reports": reports}, as_json, *shown)
+    show({"reports": reports}, *shown)

@@ -6,28 +6,19 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from auxhash.cli.output import (
-    any_model_option,
-    force_option,
-    jobs_option,
-    json_option,
-    points_options,
-    tell,
-    tell_of_ties,
-)
+from auxhash.cli.options import Reading, jobs_option, json_option, points_options
+from auxhash.cli.output import tell, tell_of_ties
 from auxhash.cli.queries import (
-    DEFAULT_K,
     HAMMING,
     OUTPUTS,
     EncodedQueries,
     NamesOf,
     SearchHits,
+    SearchOptions,
     answer,
-    by_option,
-    check_by,
     codes,
     encoded,
-    hits_path,
+    search_options,
     tie_breaking,
 )
 from auxhash.compute.words import count
@@ -47,10 +38,7 @@ MOST_CANDIDATES = 10_000  # to re-rank, where more are taken as they are all equ
 @click.command()
 @click.argument("index")
 @click.argument("queries")
-@click.option("-k", type=int, help=f"How many neighbours of each query; {DEFAULT_K} by default.")
-@click.option("-r", "--radius", type=int, help="All codes at this distance or less, in place of k.")
-@click.option("--model", help="The model that encodes QUERIES, where they are no codes.")
-@by_option
+@search_options
 @click.option(
     "--bits", type=int, help="Search by the first bits of all codes only: a multiple of 8, or all."
 )
@@ -81,35 +69,21 @@ MOST_CANDIDATES = 10_000  # to re-rank, where more are taken as they are all equ
 @click.option(
     "--probe", type=int, help="Lists that an approximate index looks into; 16 by default."
 )
-@click.option("-o", "--output", metavar="FILE", help="Write distances and ids to this .npz file.")
-@force_option
-@any_model_option
 @points_options
 @jobs_option
 @json_option
 def search(
     index: str,
     queries: str,
-    k: int | None,
-    radius: int | None,
-    model: str | None,
-    by: str,
+    options: SearchOptions,
     bits: int | None,
     names: str | None,
     rerank: str | None,
-    id_column: str,
     query_vectors: str | None,
     candidates: int | None,
     metric: str | None,
     probe: int | None,
-    output: str | None,
-    force: bool,
-    any_model: bool,
-    own: str | None,
-    label: str,
-    header: bool | None,
-    jobs: int | None,
-    as_json: bool,
+    reading: Reading,
 ) -> None:
     """Find the k codes of INDEX that are nearest to each of QUERIES, or all within a radius.
 
@@ -143,27 +117,27 @@ def search(
     from auxhash.search import chance
     from auxhash.search.index import ApproximateIndex, HammingIndex, NamedIndex, load
 
-    finer = _Rerank(rerank, query_vectors, candidates, metric, id_column, by, own)
-    finer.check_use(k, radius, model)
-    path = hits_path(output, force, index, queries)
+    model, radius = options.model, options.radius
+    finer = _Rerank(rerank, query_vectors, candidates, metric, options, reading)
+    finer.check_use()
+    path = options.hits_path(index, queries)
     _check_index(index)
-    loaded = load(index, n_probe=16 if probe is None else probe, n_jobs=jobs)
+    loaded = load(index, n_probe=16 if probe is None else probe)
     inner = loaded.index if isinstance(loaded, NamedIndex) else loaded
     if probe is not None and not isinstance(inner, ApproximateIndex):
         raise ValueError(f"--probe is for approximate indexes, and {index} is exact")
     first = inner if bits is None else _prefix(index, inner, bits)
-    called = _names(names, header, loaded)
+    called = _names(names, reading.header, loaded)
 
     def check(fingerprint: str | None) -> None:
         asking = f"the codes of {model}" if model else queries
-        inputs.same_model(index, loaded.fingerprint, asking, fingerprint, any_model)
+        inputs.same_model(index, loaded.fingerprint, asking, fingerprint, options.any_model)
 
     if model is None:
         asked = codes(queries, loaded.n_bits, bits)
         check(asked.fingerprint)
     else:
-        with_vectors = finer.by_points
-        asked = encoded(model, queries, own, label, header, jobs, inner, with_vectors, check, by)
+        asked = encoded(model, queries, reading, inner, check, options.by, finer.by_points)
     if bits is not None:
         _note_prefix(model, asked.model, bits, loaded.n_bits)
         inner, asked = first, asked.prefix(bits)
@@ -175,7 +149,7 @@ def search(
         )
     if radius is None:
         finer = finer.for_model(asked.model)
-        hits = finer.search(loaded, inner, asked, DEFAULT_K if k is None else k, header)
+        hits = finer.search(loaded, inner, asked)
     else:
         hits = _within(inner, asked, radius)
     if not finer.by_vectors and isinstance(inner, HammingIndex) and _all_tied(hits.distances):
@@ -188,10 +162,10 @@ def search(
     message = (
         f"{count(len(asked.codes), 'query')}, {hits.description} of {count(len(loaded), 'code')}"
     )
-    if output is not None:
-        result["output"] = output
+    if options.output is not None:
+        result["output"] = options.output
     advice = "" if bits is not None else _advice(asked, finer, radius)  # of all bits
-    answer(hits, asked, result, message, path, called, as_json, advice)
+    answer(hits, asked, result, message, path, called, advice)
 
 
 @dataclass(frozen=True)
@@ -202,9 +176,8 @@ class _Rerank:
     query_vectors: str | None
     candidates: int | None
     metric: str | None
-    id_column: str
-    scanned_by: str  # distance of the search itself
-    own: str | None  # the user's feature of pictures
+    options: SearchOptions  # of the search itself
+    reading: Reading
 
     @property
     def by_vectors(self) -> bool:
@@ -225,12 +198,13 @@ class _Rerank:
         learnt_for = None if model is None else model.metric
         return replace(self, metric=self.metric or learnt_for or "euclidean")
 
-    def check_use(self, k: int | None, radius: int | None, model: str | None) -> None:
+    def check_use(self) -> None:
         """Raise UsageError where options do not go together."""
-        if radius is not None and (k is not None or self.by is not None):
+        model, k = self.options.model, self.options.k
+        if self.options.radius is not None and (k is not None or self.by is not None):
             other = "-k" if k is not None else "--rerank"
             raise click.UsageError(f"--radius finds all codes within it: leave out {other}")
-        check_by(self.scanned_by, radius, model)
+        self.options.check_by()
         vectors = self.by_vectors
         of_vectors = {"--query-vectors": self.query_vectors, "--metric": self.metric}
         for option, value in of_vectors.items():
@@ -246,27 +220,22 @@ class _Rerank:
             )
 
     def search(
-        self,
-        outer: "AnyIndex",
-        index: "NumberedIndex",
-        asked: EncodedQueries,
-        k: int,
-        header: bool | None,
+        self, outer: "AnyIndex", index: "NumberedIndex", asked: EncodedQueries
     ) -> SearchHits:
         """Find the k nearest; `index` is the numbered index in `outer`, which may have names."""
         from auxhash.compute import checks
 
-        k = checks.integer("k", k, 1)
+        k = checks.integer("k", self.options.wanted_k, 1)
         if self.by is None:
             distances, ids = _scanned(index, asked, k)
         else:
             few = CANDIDATES_PER_HIT * k if self.candidates is None else self.candidates
             few = checks.integer("candidates", few, k)
-            distances, ids = self._ordered(outer, index, asked, few, k, header)
+            distances, ids = self._ordered(outer, index, asked, few, k)
         there = ids.shape[1]
         message = f"{there} nearest" if there == k else f"{there} nearest (all there are, not {k})"
-        if self.scanned_by != HAMMING:
-            message += f" by {self.scanned_by}"
+        if self.options.by != HAMMING:
+            message += f" by {self.options.by}"
         if self.by is not None:
             finer = self.by if self.metric is None else f"{self.metric} distance"
             message += f", re-ranked by {finer},"
@@ -279,7 +248,6 @@ class _Rerank:
         asked: EncodedQueries,
         few: int,
         k: int,
-        header: bool | None,
     ) -> "tuple[AnyArray, AnyArray]":
         """Distances and ids of the k best of `few` candidates."""
         from auxhash.cli import inputs
@@ -294,11 +262,9 @@ class _Rerank:
             return rerank.by_outputs(ids, asked.outputs, index, k)
         points, columns = asked.vectors, asked.columns
         if self.query_vectors is not None:
-            points, columns = inputs.vectors(self.query_vectors, header, None)
+            points, columns = inputs.vectors(self.query_vectors, self.reading.header)
         assert points is not None  # `check_use` has seen to it
-        base = inputs.vectors_by_id(
-            str(self.by), header, columns, outer, self.id_column, asked.model, self.own
-        )
+        base = inputs.vectors_by_id(str(self.by), self.reading, columns, outer, asked.model)
         metric: Any = self.metric
         return rerank.by_vectors(ids, points, base, k, metric)
 
@@ -386,7 +352,7 @@ def _advice(asked: EncodedQueries, finer: _Rerank, radius: int | None) -> str:
         return ""
     last = expected[-1]
     vectors = "--rerank VECTORS finds more, by the distance of the vectors themselves"
-    if finer.scanned_by != HAMMING or finer.by is not None:
+    if finer.options.by != HAMMING or finer.by is not None:
         return f"{vectors}."
     learnt = asked.model is not None and asked.model.table_function is not None
     tables = "--by tables still more; " if learnt else ""

@@ -6,13 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from auxhash.cli.output import (
-    any_model_option,
-    jobs_option,
-    json_option,
-    own_feature_option,
-    show,
-)
+from auxhash.cli.options import any_model_option, jobs_option, json_option, own_feature_option
+from auxhash.cli.output import as_json, show
 from auxhash.compute.extras import install
 
 if TYPE_CHECKING:
@@ -79,8 +74,6 @@ def serve(
     log_requests: bool,
     any_model: bool,
     own: str | None,
-    jobs: int | None,
-    as_json: bool,
     **limits: Any,
 ) -> None:
     """Serve a FOLDER of `auxhash build`, or a MODEL and a STORE, over HTTP, with a page.
@@ -128,14 +121,12 @@ def serve(
         if store is None:
             from auxhash.experiments.demonstration import digits
 
-            return digits.service(most, jobs)
+            return digits.service(most)
         from auxhash.serve import start
         from auxhash.stores import NoStoreError
 
         try:
-            return start.service(
-                store, model, most, jobs, own, old_model, any_model, bits, query_model
-            )
+            return start.service(store, model, most, own, old_model, any_model, bits, query_model)
         except NoStoreError as error:
             reason = str(error).partition(";")[0]
             raise ValueError(f"{reason}: --model or --bits would make one") from error
@@ -145,8 +136,8 @@ def serve(
         place, number = at.getsockname()[:2]
         url = f"http://{f'[{place}]' if ':' in place else place}:{number}/"
         result = {"url": url, "store": store, "model": model, "token": token is not None}
-        show(result, as_json, f"{url} (Ctrl-C stops it)")
-        if browse or (browse is None and store is None and _watched(as_json)):
+        show(result, f"{url} (Ctrl-C stops it)")
+        if browse or (browse is None and store is None and _watched()):
             click.launch(url)
         server.run(application, work, at, most, proxies, log_requests)
 
@@ -159,10 +150,10 @@ def _show() -> "Show":
     return Show.digits()
 
 
-def _watched(as_json: bool) -> bool:
+def _watched() -> bool:
     import sys
 
-    return not as_json and sys.stdout.isatty()
+    return not as_json() and sys.stdout.isatty()
 
 
 def _limits(options: dict[str, Any]) -> "Limits":

@@ -6,29 +6,26 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from auxhash.cli.group import Commands
-from auxhash.cli.output import (
+from auxhash.cli.options import (
+    Reading,
     any_model_option,
     bits_option,
-    force_option,
-    header_option,
-    id_option,
+    column_options,
     jobs_option,
     json_option,
     points_options,
-    progress_wanted,
     seed_option,
-    show,
 )
+from auxhash.cli.output import progress_wanted, show
 from auxhash.cli.queries import (
     DEFAULT_K,
     EncodedQueries,
     SearchHits,
+    SearchOptions,
     answer,
-    by_option,
-    check_by,
     codes,
     encoded,
-    hits_path,
+    search_options,
 )
 from auxhash.compute.words import count
 
@@ -66,7 +63,6 @@ def store() -> None:
 @click.argument("codes")
 @bits_option
 @ids_option
-@id_option
 @click.option(
     "--vectors", metavar="FILE", help="The points, as for `encode`: kept, for re-ranking."
 )
@@ -76,19 +72,17 @@ def store() -> None:
     help="Columns of the table of --ids or --vectors, such as title,url: kept, for filters.",
 )
 @any_model_option
-@header_option
+@column_options
 @json_option
 def push(
     url: str,
     codes: str,
     bits: int | None,
     ids: str | None,
-    id_column: str,
     vectors: str | None,
     payload: str | None,
     any_model: bool,
-    header: bool | None,
-    as_json: bool,
+    reading: Reading,
 ) -> None:
     """Put CODES into the store at URL, which is made if it is not there.
 
@@ -125,14 +119,14 @@ def push(
     beside: dict[str, Any] = {}
     read = None
     if vectors is not None:
-        beside["vectors"], read = inputs.vectors_and_ids(vectors, header, id_column, columns)
+        beside["vectors"], read = inputs.vectors_and_ids(vectors, reading, columns)
         _check_rows(vectors, len(beside["vectors"]), len(packed))
         own = read if own is None else own
     if columns:
         table = str(vectors if ids is None else ids)
-        payloads = beside["payloads"] = inputs.payloads(table, columns, header) or []
+        payloads = beside["payloads"] = inputs.payloads(table, columns, reading.header) or []
         _check_rows(table, len(payloads), len(packed))
-    names = _ids(ids, own, header, id_column, len(packed), as_text=id_type == "text")
+    names = _ids(ids, own, len(packed), reading, id_type == "text")
     if read is not None and names is not None and list(map(str, read)) != list(map(str, names)):
         raise ValueError(f"{vectors} has other ids than {ids or codes}, or in another order")
     with open_store(url, n_bits) as opened:
@@ -148,38 +142,21 @@ def push(
         result = {"store": opened.url, "pushed": len(packed), "codes": len(opened), "bits": n_bits}
         result["fingerprint"] = opened.fingerprint
     message = f"{count(len(packed), 'code')} of {count(n_bits, 'bit')} pushed"
-    show(result, as_json, f"{result['store']}: {message}, {result['codes']:,} in all")
+    show(result, f"{result['store']}: {message}, {result['codes']:,} in all")
 
 
 @store.command()
 @click.argument("url")
 @click.argument("queries")
-@click.option("-k", type=int, help=f"How many neighbours of each query; {DEFAULT_K} by default.")
-@click.option("-r", "--radius", type=int, help="All codes at this distance or less, in place of k.")
-@click.option("--model", help="The model that encodes QUERIES, where they are no codes.")
-@by_option
-@click.option("-o", "--output", metavar="FILE", help="Write distances and ids to this .npz file.")
-@force_option
-@any_model_option
+@search_options
 @points_options
 @jobs_option
 @json_option
 def search(
     url: str,
     queries: str,
-    k: int | None,
-    radius: int | None,
-    model: str | None,
-    by: str,
-    output: str | None,
-    force: bool,
-    any_model: bool,
-    own: str | None,
-    label: str,
-    id_column: str,
-    header: bool | None,
-    jobs: int | None,
-    as_json: bool,
+    options: SearchOptions,
+    reading: Reading,
 ) -> None:
     """Find the k codes at URL that are nearest to each of QUERIES, or all within a radius.
 
@@ -196,24 +173,23 @@ def search(
     """
     from auxhash.stores import open as open_store
 
-    if k is not None and radius is not None:
+    model, radius = options.model, options.radius
+    if options.k is not None and radius is not None:
         raise click.UsageError("--radius finds all codes within it: leave out -k")
-    check_by(by, radius, model)
-    path = hits_path(output, force, queries)
-    with open_store(url, n_jobs=jobs) as opened, opened.of_one_model():
+    options.check_by()
+    path = options.hits_path(queries)
+    with open_store(url) as opened, opened.of_one_model():
         if model is None:
             asked = codes(queries, opened.n_bits)
-            opened.check_model(queries, asked.fingerprint, any_model)
+            opened.check_model(queries, asked.fingerprint, options.any_model)
         else:
 
             def check(fingerprint: str) -> None:
-                opened.check_model(model, fingerprint, any_model)
+                opened.check_model(model, fingerprint, options.any_model)
 
-            asked = encoded(
-                model, queries, own, label, header, jobs, opened, None, check, by, id_column
-            )
+            asked = encoded(model, queries, reading, opened, check, options.by)
         if radius is None:
-            hits = _nearest(opened, asked, DEFAULT_K if k is None else k)
+            hits = _nearest(opened, asked, options.wanted_k)
         else:
             description = f"all within {count(radius, 'bit')}"
             hits = SearchHits(*opened.search_radius(asked.codes, radius), description)
@@ -221,9 +197,9 @@ def search(
         message = f"{count(len(asked.codes), 'query')}, {hits.description} of "
         message += count(len(opened), "code")
     result |= {"k": hits.ids.shape[1]} if radius is None else {"radius": radius}
-    if output is not None:
-        result["output"] = output
-    answer(hits, asked, result, message, path, as_json=as_json)
+    if options.output is not None:
+        result["output"] = options.output
+    answer(hits, asked, result, message, path)
 
 
 def _nearest(opened: "Store", asked: EncodedQueries, k: int) -> SearchHits:
@@ -259,12 +235,7 @@ def reencode(
     model: str,
     vectors: str | None,
     ids: str | None,
-    id_column: str,
-    own: str | None,
-    label: str,
-    header: bool | None,
-    jobs: int | None,
-    as_json: bool,
+    reading: Reading,
 ) -> None:
     """Replace the codes at URL by those of another MODEL, while the old ones are searched.
 
@@ -286,16 +257,16 @@ def reencode(
 
     if ids is not None and vectors is None:
         raise click.UsageError("--ids are those of --vectors: give both")
-    hasher = load(model, jobs)
-    with open_store(url, n_jobs=jobs) as opened:
+    hasher = load(model)
+    with open_store(url) as opened:
         X = names = None
         if vectors is not None:
-            points = inputs.points_for(hasher, vectors, own, label, header, id_column)
+            points = inputs.points_for(hasher, vectors, reading)
             X, as_text = points.all(), opened.id_type == "text"
             read = None if points.read_ids is None else points.read_ids()
-            names = _ids(ids, read, header, id_column, len(X), "vectors", as_text)
+            names = _ids(ids, read, len(X), reading, as_text, "vectors")
             names = np.arange(len(X)) if names is None else names
-        with new_bar(disable=not progress_wanted(as_json)) as bar:
+        with new_bar(disable=not progress_wanted()) as bar:
             task = bar.add_task("codes", total=len(opened), stage="encoding again")
             n = encode_again(
                 opened, hasher, names, X, notify=lambda done: bar.update(task, completed=done)
@@ -303,14 +274,13 @@ def reencode(
         result = {"store": opened.url, "encoded": n, "codes": len(opened)}
         result["fingerprint"] = opened.fingerprint
     message = f"{count(n, 'code')} encoded again, all are of model {result['fingerprint']}"
-    show(result, as_json, f"{result['store']}: {message}")
+    show(result, f"{result['store']}: {message}")
 
 
 @store.command()
 @click.argument("url")
 @click.argument("codes", required=False)
 @ids_option
-@id_option
 @click.option(
     "--queries",
     type=click.IntRange(1),
@@ -319,19 +289,16 @@ def reencode(
     help="How many searches to compare.",
 )
 @seed_option
-@header_option
+@column_options
 @jobs_option
 @json_option
 def verify(
     url: str,
     codes: str | None,
     ids: str | None,
-    id_column: str,
     queries: int,
     seed: int,
-    header: bool | None,
-    jobs: int | None,
-    as_json: bool,
+    reading: Reading,
 ) -> None:
     """Compare the store at URL with CODES, and its searches with those of our own index.
 
@@ -353,8 +320,8 @@ def verify(
 
     if ids is not None and codes is None:
         raise click.UsageError("--ids are those of CODES: give both")
-    with open_store(url, n_jobs=jobs) as opened:
-        index, stored = HammingIndex(opened.n_bits, jobs), []
+    with open_store(url) as opened:
+        index, stored = HammingIndex(opened.n_bits), []
         for some, packed in opened.batches():  # by id, so that our ties are the store's
             index.add(packed)
             stored.append(some)
@@ -363,7 +330,7 @@ def verify(
         if codes is not None:
             expected, _, _, own = inputs.codes_and_ids(codes, opened.n_bits)
             as_text = opened.id_type == "text"
-            called = _ids(ids, own, header, id_column, len(expected), as_text=as_text)
+            called = _ids(ids, own, len(expected), reading, as_text)
             called = np.arange(len(expected)) if called is None else called
             _check_content(index, names, called, expected, opened.url, codes)
             checked = f"as in {codes}"
@@ -371,24 +338,23 @@ def verify(
         result = {"store": opened.url, "codes": len(index), "bits": opened.n_bits}
     result |= {"compared": codes is not None, "queries": n_asked}
     message = f"{count(len(index), 'code')} {checked}, {count(n_asked, 'query')} found the same"
-    show(result, as_json, f"{result['store']}: {message}")
+    show(result, f"{result['store']}: {message}")
 
 
 def _ids(
     path: str | None,
     own: "AnyArray | None",
-    header: bool | None,
-    column: str,
     n: int,
+    reading: Reading,
+    as_text: bool,
     what: str = "codes",
-    as_text: bool = False,
 ) -> "AnyIds | None":
     """Ids from a file, or else the codes' own; None if there are none."""
     from auxhash.cli import inputs
     from auxhash.compute import checks
     from auxhash.stores.ids import check_different
 
-    values = inputs.called_by(path, own, header, column, n, as_text, what)
+    values = inputs.called_by(path, own, n, reading, as_text, what)
     if values is None:
         return None
     name = "ids" if path is None else f"ids of {path}"

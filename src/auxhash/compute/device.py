@@ -42,7 +42,7 @@ class NoDeviceError(RuntimeError, ValueError):
 class Device:
     """A device, by the module whose arrays it computes with."""
 
-    name: str
+    name: DeviceName
     module: ModuleType  # numpy or cupy
 
     def __reduce__(self) -> Any:

@@ -38,8 +38,7 @@ def normalized(X: AnyArray) -> Array:
     largest = np.abs(X).max(axis=1, keepdims=True)
     X = X / np.where(largest > 0, largest, 1.0)
     norm = np.linalg.norm(X, axis=1, keepdims=True)
-    unit: Array = X / np.where(norm > 0, norm, 1.0)
-    return unit
+    return X / np.where(norm > 0, norm, 1.0)
 
 
 def nearest(

@@ -169,8 +169,7 @@ def _sample(X: Any, share: int, rng: np.random.Generator) -> AnyArray:
     points = _checked(X)
     if share == len(points):
         return points
-    rows: AnyArray = points[np.sort(rng.permutation(len(points))[:share])]
-    return rows
+    return points[np.sort(rng.permutation(len(points))[:share])]
 
 
 @threads.one_blas_thread()

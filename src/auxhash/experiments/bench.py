@@ -20,7 +20,7 @@ RUNS = 3
 N_QUERIES = 200
 
 
-def bench(n_points: int, n_codes: int, n_bits: int, n_jobs: int | None) -> list[dict[str, Any]]:
+def bench(n_points: int, n_codes: int, n_bits: int) -> list[dict[str, Any]]:
     """One row per job: what it is, how much, seconds (median of three runs), and a rate.
 
     The row on learning is the last step of one fit. Points are drawn around ten centres, codes at
@@ -33,7 +33,7 @@ def bench(n_points: int, n_codes: int, n_bits: int, n_jobs: int | None) -> list[
     y = rng.integers(0, CLASSES, n_points)
     X = rng.normal(size=(CLASSES, FEATURES))[y] + 2 * rng.normal(size=(n_points, FEATURES))
     # Without refinement, whose steps would be the last of the history.
-    hasher = MACHash(n_bits=n_bits, max_iter=2, refine=None, random_state=0, n_jobs=n_jobs)
+    hasher = MACHash(n_bits=n_bits, max_iter=2, refine=None, random_state=0)
     few = clone(hasher).set_params(n_similar=1, n_dissimilar=1)
     few.fit(X[: 10 * CLASSES], y[: 10 * CLASSES])  # compiles
     hasher.fit(X, y)
@@ -44,13 +44,13 @@ def bench(n_points: int, n_codes: int, n_bits: int, n_jobs: int | None) -> list[
     if n_bits % 8:
         base[:, -1] &= (1 << n_bits % 8) - 1
     queries = base[rng.integers(0, n_codes, N_QUERIES)]
-    index = HammingIndex(n_bits, n_jobs).add(base)
+    index = HammingIndex(n_bits).add(base)
     much = f"{count(N_QUERIES, 'query')}, {count(n_codes, 'code')} of {count(n_bits, 'bit')}"
     for k in (10, 1000):
         seconds = _median(partial(index.search, queries, k))
         rows.append(_row(f"search, {k} nearest", much, seconds, N_QUERIES, "queries"))
     labels = rng.integers(0, CLASSES, N_QUERIES), rng.integers(0, CLASSES, n_codes)
-    seconds = _median(lambda: metrics.evaluate(queries, base, *labels, k=10, n_jobs=n_jobs))
+    seconds = _median(lambda: metrics.evaluate(queries, base, *labels, k=10))
     rows.append(_row("evaluate", much, seconds, N_QUERIES, "queries"))
     return rows
 

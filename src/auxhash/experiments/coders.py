@@ -16,6 +16,7 @@ from auxhash.compute import deadline, threads
 from auxhash.compute.arrays import AnyArray, Array, Numbers, Single
 from auxhash.compute.faiss import import_faiss
 from auxhash.experiments import runs
+from auxhash.learn.hasher import Hasher
 from auxhash.search.index import HammingIndex, tables_from_outputs
 from auxhash.search.metrics import ranks
 from auxhash.search.metrics.ranks import NeighborRanks
@@ -43,15 +44,15 @@ class Hashed(Protocol):
     @property
     def n_bits(self) -> int: ...
 
-    def encode(self, X: Any) -> Packed: ...
+    def encode(self, X: AnyArray) -> Packed: ...
 
-    def decision_function(self, X: Any) -> Array: ...
+    def decision_function(self, X: AnyArray) -> Array: ...
 
 
 class Coder(Protocol):
     """A method at a number of bytes."""
 
-    def fit(self, X: AnyArray) -> Any: ...
+    def fit(self, X: AnyArray) -> object: ...
 
     def encode(self, X: AnyArray) -> Packed: ...
 
@@ -97,15 +98,14 @@ def _by_tables(name: str, tables: ranks.TablesOf, codes: Packed) -> Ranking:
 class HasherCoder:
     """A hasher of the package."""
 
-    def __init__(self, hasher: Any) -> None:
+    def __init__(self, hasher: Hasher) -> None:
         self.hasher = hasher
 
     def fit(self, X: AnyArray) -> None:
         runs.fit(self.hasher, X)
 
     def encode(self, X: AnyArray) -> Packed:
-        codes: Packed = self.hasher.encode(X)
-        return codes
+        return self.hasher.encode(X)
 
     def rankings(self, queries: AnyArray, codes: Packed) -> list[Ranking]:
         return rankings_of(self.hasher, queries, codes)

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from auxhash.codes import MOST_BITS
+from auxhash.compute import context
 from auxhash.compute import device as devices
 from auxhash.compute.arrays import ArrayLike
 from auxhash.compute.checks import ArgumentError
@@ -184,7 +185,7 @@ def compare(
     bits: int | Iterable[int] | None = None,
     seeds: int | Iterable[int] = (0,),
     k: int | Iterable[int] = RANKS,
-    loss: Any = "ksh",
+    loss: losses.LossLike = "ksh",
     n_similar: int | None = 100,
     n_dissimilar: int | None = 500,
     folder: str | Path | None = None,
@@ -264,12 +265,11 @@ def compare(
     if labelled and n_bytes is None:
         assert isinstance(dataset, Dataset)
         _refuse(by_neighbors, "is for points without labels, or with n_bytes")
-        pairs = loss, n_similar, n_dissimilar
         lengths = (32,) if bits is None else bits
         chosen = WITH_LABELS if methods is None else methods
-        return compare_labels(
-            dataset, chosen, lengths, seeds, k, *pairs, folder, n_jobs, verbose, device
-        )
+        asked = Compared(dataset, chosen, lengths, seeds, k, loss, n_similar, n_dissimilar)
+        with context.using(n_jobs=n_jobs):
+            return compare_labels(asked, folder, verbose, device)
     _refuse(by_labels, "is for labels, and neighbours are compared: give n_bytes, or y")
     [seed, *more] = several("seeds", seeds, 0)
     if more:
@@ -298,54 +298,63 @@ def _refuse(arguments: dict[str, tuple[Any, Any]], why: str) -> None:
             raise ArgumentError(f"{name} {why}")
 
 
+@dataclass(frozen=True)
+class Compared:
+    """Arguments of a comparison by labels, as `compare` takes them."""
+
+    data: Dataset
+    methods: Methods
+    bits: int | Iterable[int]
+    seeds: int | Iterable[int]
+    k: int | Iterable[int]
+    loss: losses.LossLike = "ksh"
+    n_similar: int | None = 100
+    n_dissimilar: int | None = 500
+
+    @property
+    def shared(self) -> Shared:
+        return Shared(self.loss, self.n_similar, self.n_dissimilar)
+
+
 def compare_labels(
-    data: Dataset,
-    methods: Methods,
-    bits: int | Iterable[int],
-    seeds: int | Iterable[int],
-    k: int | Iterable[int],
-    loss: Any,
-    n_similar: int | None,
-    n_dissimilar: int | None,
+    asked: Compared,
     folder: str | Path | None = None,
-    n_jobs: int | None = None,
     verbose: int = 1,
     device: devices.DeviceName = "cpu",
 ) -> Comparison:
     """Compare methods by the labels of what their codes find; see `compare`."""
-    shared = Shared(loss, n_similar, n_dissimilar)
-    losses.get(loss)
+    data, shared = asked.data, asked.shared
+    losses.get(asked.loss)
     on = devices.get(device).name
-    chosen = entries(methods, shared)
-    lengths = several("bits", bits, 1, MAX_GPU_BITS if device == "cuda" else MOST_BITS)
-    every_seed, ranks = several("seeds", seeds, 0), several("k", k, 1)
+    chosen = entries(asked.methods, shared)
+    lengths = several("bits", asked.bits, 1, MAX_GPU_BITS if device == "cuda" else MOST_BITS)
+    every_seed, ranks = several("seeds", asked.seeds, 0), several("k", asked.k, 1)
     cells = Memory() if folder is None else Cells(folder)
     mark = runs.data_identity(data)
-    drawn = _Drawn(data, shared.pairs, n_jobs)
+    drawn = _Drawn(data, shared.pairs)
     drawn.turn_to(every_seed[0])
     known = drawn.of(shared.pairs)
-    losses.curves(loss, np.unique(known.y), lengths[0], known.kind)  # or raise at once
+    losses.curves(asked.loss, np.unique(known.y), lengths[0], known.kind)  # or raise at once
     rows = []
 
     def run(job: _Job) -> None:
         drawn.turn_to(job.seed)
         rows.append(job.row(cells, drawn))
 
-    settings = data, mark, loss, ranks, n_jobs, on
+    settings = data, mark, asked.loss, ranks, on
     jobs = [
         _Job(entry, b, seed, *settings) for seed in every_seed for b in lengths for entry in chosen
     ]
     in_turn(jobs, run, verbose)
-    rows.append(_exact(data, ranks, every_seed[0], n_jobs))
+    rows.append(_exact(data, ranks, every_seed[0]))
     return Comparison(rows, _protocol(data, shared, chosen, lengths, every_seed, ranks))
 
 
 class _Drawn:
     """The pairs of one seed at a time, each kind drawn once."""
 
-    def __init__(self, data: Dataset, shared: PairNumbers, n_jobs: int | None) -> None:
-        self.data, self.n_jobs = data, n_jobs
-        self.shared = shared
+    def __init__(self, data: Dataset, shared: PairNumbers) -> None:
+        self.data, self.shared = data, shared
         self.seed = -1
         self.kept: dict[PairNumbers, Affinity] = {}
 
@@ -357,7 +366,7 @@ class _Drawn:
 
     def of(self, pairs: PairNumbers) -> Affinity:
         if pairs not in self.kept:
-            self.kept[pairs] = runs.draw_pairs(self.data, pairs, self.seed, self.n_jobs)
+            self.kept[pairs] = runs.draw_pairs(self.data, pairs, self.seed)
         return self.kept[pairs]
 
 
@@ -370,10 +379,9 @@ class _Job:
     seed: int
     data: Dataset
     mark: str
-    loss: Any
+    loss: losses.LossLike
     ranks: Sequence[int]
-    n_jobs: int | None
-    device: Any
+    device: devices.DeviceName
 
     def __str__(self) -> str:
         return f"{self.entry.name}, {count(self.n_bits, 'bit')}, seed {self.seed}"
@@ -395,7 +403,7 @@ class _Job:
         configuration = self.entry.configuration(self.mark, self.n_bits, self.seed, self.device)
         if configuration in cells:
             return cells.read(configuration)
-        hasher = self.entry.prepared(self.n_bits, self.seed, self.n_jobs, self.device)
+        hasher = self.entry.prepared(self.n_bits, self.seed, self.device)
         facts, codes = runs.train(hasher, self.data, drawn.of(self.entry.pairs))
         try:
             cells.write(configuration, facts, codes)
@@ -406,7 +414,7 @@ class _Job:
     def _measured(self, facts: runs.Facts, codes: Arrays, pairs: Affinity) -> dict[str, Any]:
         within = [rank for rank in self.ranks if rank <= len(self.data.base)]
         on: devices.DeviceName = "cpu" if self.device == "cpu" else "auto"  # the numbers are equal
-        scores = runs.measure(codes, self.n_bits, self.data, within or [1], self.n_jobs, on)
+        scores = runs.measure(codes, self.n_bits, self.data, within or [1], on)
         at = dict(zip(scores.k.tolist(), scores.precision.tolist(), strict=True))
         return {
             "L(h)": runs.training_loss(codes, self.n_bits, pairs, self.loss),
@@ -419,10 +427,10 @@ class _Job:
         }
 
 
-def _exact(data: Dataset, k: Sequence[int], seed: int, n_jobs: int | None) -> dict[str, Any]:
+def _exact(data: Dataset, k: Sequence[int], seed: int) -> dict[str, Any]:
     """The row of reference: the base ranked by exact distances."""
     nothing = float("nan")
-    precision, average = runs.exact(data, k, n_jobs)
+    precision, average = runs.exact(data, k)
     row: dict[str, Any] = {"method": EXACT, "bits": 32 * data.base.X.shape[1], "seed": seed}
     row |= {OWN: "", "L(h)": nothing}
     row |= {f"p@{rank}": value for rank, value in zip(k, precision, strict=True)}

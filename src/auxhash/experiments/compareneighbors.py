@@ -244,7 +244,7 @@ def compare_neighbors(
             search = prepared(data, queries, metric, n_train, n_base, seed, name)
         except deadline.DeadlineError:
             raise ValueError(f"the true neighbours were not found within {seconds:g} s") from None
-        in_turn(_jobs(search, methods, sizes, seed, n_jobs, device), run, verbose)
+        in_turn(_jobs(search, methods, sizes, seed, device), run, verbose)
     if not done:
         raise ValueError(f"no method could be measured: {_in_words(left_out)}")
     rows = [row for job, cell in done for row in _rows(job.name, job.n_bytes, cell, search)]
@@ -318,7 +318,6 @@ def _jobs(
     methods: Methods | None,
     sizes: Sequence[int],
     seed: int,
-    n_jobs: int | None,
     device: DeviceName,
 ) -> list[CoderJob]:
     """All methods at all sizes; signs at the only size that they have."""
@@ -346,7 +345,7 @@ def _jobs(
             entry = next(prepared_hashers)
             for n in sizes:
                 same = entry.configuration(mark, 8 * n, seed, device) | {"measured": "neighbours"}
-                make = partial(_hashed, entry, 8 * n, seed, n_jobs, device)
+                make = partial(_hashed, entry, 8 * n, seed, device)
                 jobs.append(CoderJob(entry.name, n, make, same))
     if len({str(job) for job in jobs}) < len(jobs):
         raise checks.ArgumentError("methods must be named once each")

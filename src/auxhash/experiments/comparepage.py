@@ -1,20 +1,19 @@
 """A comparison as a page: its table, precision over k and over bits, and what is retrieved."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any
 
 from auxhash.compute import device as devices
 from auxhash.compute.device import DeviceName
 from auxhash.compute.words import count
 from auxhash.experiments import runs
 from auxhash.experiments.cells import Cells
-from auxhash.experiments.compare import Comparison, compare_labels
-from auxhash.experiments.datasets.dataset import Dataset
-from auxhash.experiments.entries import Methods, Shared, entries
+from auxhash.experiments.compare import Compared, Comparison, compare_labels
+from auxhash.experiments.comparison import several
+from auxhash.experiments.entries import entries
 from auxhash.experiments.figures.figure import FigureContent, Section, Table
 from auxhash.experiments.gallery import Gallery, pictures
 from auxhash.experiments.mappage import map_section
@@ -36,87 +35,60 @@ class PageHead:
     note: str = ""
 
 
-@dataclass(frozen=True)
-class Compared:
-    """Arguments of a comparison, as `compare` takes them."""
+def compare_on_page(
+    asked: Compared,
+    output: Path,
+    head: PageHead,
+    folder: str | Path | None = None,
+    verbose: int = 1,
+    device: DeviceName = "cpu",
+) -> Comparison:
+    """Train and measure every method; write a page about it to `output`."""
+    k = several("k", asked.k, 1)
+    n_base = len(asked.data.base)
+    last = min(max(LAST_RANK, *k), n_base)
+    more = [rank for rank in CURVE_RANKS if rank <= last and rank not in k]
+    with _kept(folder) as kept:
+        every = compare_labels(replace(asked, k=[*k, *more]), kept, verbose, device)
+        galleries = _galleries(asked, Cells(kept), devices.get(device).name)
+    comparison = every.at(k)
+    content = FigureContent(
+        (),
+        [
+            _table(comparison, head.note),
+            *_curves(every, max((rank for rank in k if rank <= n_base), default=None)),
+            *map_section(asked.data.base, asked.data.query),
+        ],
+        [(name, _in_words(value)) for name, value in comparison.protocol.items()],
+        comparison.rows,
+        galleries,
+    )
+    with writing(output) as temporary:
+        text = page(head.name, head.title, head.about, content, head.command)
+        temporary.write_text(text, "utf-8")
+    return comparison
 
-    data: Dataset
-    methods: Methods
-    bits: Sequence[int]
-    seeds: Sequence[int]
-    k: Sequence[int]
-    loss: Any = "ksh"
-    n_similar: int | None = 100
-    n_dissimilar: int | None = 500
 
-    def run(
-        self,
-        output: Path,
-        head: PageHead,
-        folder: str | Path | None = None,
-        n_jobs: int | None = None,
-        verbose: int = 1,
-        device: DeviceName = "cpu",
-    ) -> Comparison:
-        """Train and measure every method; write a page about it to `output`."""
-        with _kept(folder) as kept:
-            every = compare_labels(
-                self.data,
-                self.methods,
-                self.bits,
-                self.seeds,
-                [*self.k, *(k for k in self._ranks() if k not in self.k)],
-                self.loss,
-                self.n_similar,
-                self.n_dissimilar,
-                kept,
-                n_jobs,
-                verbose,
-                device,
-            )
-            galleries = self._galleries(Cells(kept), devices.get(device).name)
-        comparison = every.at(self.k)
-        content = FigureContent(
-            (),
-            [
-                _table(comparison, head.note),
-                *self._curves(every),
-                *map_section(self.data.base, self.data.query, n_jobs=n_jobs),
-            ],
-            [(name, _in_words(value)) for name, value in comparison.protocol.items()],
-            comparison.rows,
-            galleries,
-        )
-        with writing(output) as temporary:
-            text = page(head.name, head.title, head.about, content, head.command)
-            temporary.write_text(text, "utf-8")
-        return comparison
+def _curves(every: Comparison, k: int | None) -> list[Section]:
+    """Precision over rank for each number of bits; that at k over bits, if there are several."""
+    over_k, over_bits = every.over_k(), every.over_bits(k)
+    sections = [Section("Precision among the k nearest", [over_k])] if over_k else []
+    return sections + ([Section("Precision over bits", [over_bits])] if over_bits else [])
 
-    def _ranks(self) -> list[int]:
-        """Ranks of the curves: up to the largest asked for, within the base."""
-        last = min(max(LAST_RANK, *self.k), len(self.data.base))
-        return [k for k in CURVE_RANKS if k <= last]
 
-    def _curves(self, every: Comparison) -> list[Section]:
-        """Precision over k for each number of bits; over bits, if there are several."""
-        over_k = every.over_k()
-        k = max((k for k in self.k if k <= len(self.data.base)), default=None)
-        over_bits = every.over_bits(k)
-        sections = [Section("Precision among the k nearest", [over_k])] if over_k else []
-        return sections + ([Section("Precision over bits", [over_bits])] if over_bits else [])
-
-    def _galleries(self, cells: Cells, device: Any) -> list[Gallery]:
-        """Pictures that each method retrieves with the most bits, if the data set has pictures."""
-        if self.data.query.images is None:
-            return []
-        b, seed, mark = max(self.bits), self.seeds[0], runs.data_identity(self.data)
-        shared = Shared(self.loss, self.n_similar, self.n_dissimilar)
-        configurations = {
-            entry.name: entry.configuration(mark, b, seed, device)
-            for entry in entries(self.methods, shared)
-        }
-        codes = {name: cells.read(one)[1] for name, one in configurations.items() if one in cells}
-        return [pictures(count(b, "bit"), self.data, codes, b)] if codes else []
+def _galleries(asked: Compared, cells: Cells, device: DeviceName) -> list[Gallery]:
+    """Pictures that each method retrieves with the most bits, if the data set has pictures."""
+    data = asked.data
+    if data.query.images is None:
+        return []
+    b, seed = max(several("bits", asked.bits, 1)), several("seeds", asked.seeds, 0)[0]
+    mark = runs.data_identity(data)
+    configurations = {
+        entry.name: entry.configuration(mark, b, seed, device)
+        for entry in entries(asked.methods, asked.shared)
+    }
+    codes = {name: cells.read(one)[1] for name, one in configurations.items() if one in cells}
+    return [pictures(count(b, "bit"), data, codes, b)] if codes else []
 
 
 @contextmanager

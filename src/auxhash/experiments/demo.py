@@ -3,8 +3,8 @@
 from pathlib import Path
 
 from auxhash.experiments import datasets
-from auxhash.experiments.compare import Comparison
-from auxhash.experiments.comparepage import Compared, PageHead
+from auxhash.experiments.compare import Compared, Comparison
+from auxhash.experiments.comparepage import PageHead, compare_on_page
 from auxhash.experiments.entries import WITH_LABELS
 
 K = (10, 100)
@@ -16,9 +16,7 @@ supervised form, and OneHot takes a classifier's answer as the code. Where b_eff
 classes), a code says little more than the digit."""
 
 
-def run(
-    n_bits: int, seed: int, output: Path, n_jobs: int | None = None, verbose: int = 1
-) -> Comparison:
+def run(n_bits: int, seed: int, output: Path, verbose: int = 1) -> Comparison:
     """Train and measure every method; write a page about it to `output`."""
     compared = Compared(datasets.load("digits", seed=seed), WITH_LABELS, (n_bits,), (seed,), K)
     head = PageHead(
@@ -28,4 +26,4 @@ def run(
         f"auxhash demo --bits {n_bits} --seed {seed}",
         ABOUT,
     )
-    return compared.run(output, head, n_jobs=n_jobs, verbose=verbose)
+    return compare_on_page(compared, output, head, verbose=verbose)

@@ -25,6 +25,7 @@ from auxhash.learn import baselines, paper
 from auxhash.learn.estimators import PARAMETERS_WITHOUT_EFFECT, MACHash
 from auxhash.learn.hasher import Hasher
 from auxhash.learn.neighborhash import NeighborHash
+from auxhash.mac.losses import LossLike
 from auxhash.model.identity import in_words
 
 # cut and quad are the paper's two-step methods, MACcut and MACquad start from them. MAC has our
@@ -63,7 +64,7 @@ Methods = MethodLike | Iterable[MethodLike] | Mapping[str, MethodLike]
 class Shared:
     """Settings that all methods of a comparison share, unless they have their own."""
 
-    loss: Any = "ksh"
+    loss: LossLike = "ksh"
     n_similar: int | None = 100
     n_dissimilar: int | None = 500
     metric: Metric = "cosine"  # of methods that learn from neighbours
@@ -83,18 +84,16 @@ class Entry:
     pairs: PairNumbers  # drawn for each point, if it learns from pairs
     unused: dict[str, Any] = field(default_factory=dict)  # given, but SET by the comparison
 
-    def prepared(
-        self, n_bits: int, seed: int, n_jobs: int | None, device: DeviceName = "cpu"
-    ) -> Hasher:
+    def prepared(self, n_bits: int, seed: int, device: DeviceName = "cpu") -> Hasher:
         """A fresh hasher, to be fitted; on that device, if it is one that can be."""
-        fresh = runs.prepared(self.hasher, n_bits, random_state=seed, n_jobs=n_jobs)
+        fresh = runs.prepared(self.hasher, n_bits, random_state=seed, n_jobs=None)
         return fresh if device == "cpu" else runs.on_device(fresh, device)
 
     def configuration(
         self, mark: str, n_bits: int, seed: int, device: DeviceName = "cpu"
     ) -> Configuration:
         """Everything that the result depends on."""
-        fresh = self.prepared(n_bits, seed, None, device)
+        fresh = self.prepared(n_bits, seed, device)
         return runs.configuration(mark, fresh, self.pairs, seed)
 
 
@@ -110,8 +109,7 @@ def known(name: str) -> Hasher:
         return BY_NAME[name]()
     if name not in METHODS:
         raise unknown("method", name, (*METHODS, *BY_NAME), "a hasher")
-    hasher: Hasher = OURS[name]() if name in OURS else getattr(baselines, name)()
-    return hasher
+    return OURS[name]() if name in OURS else getattr(baselines, name)()
 
 
 def entries(methods: Methods, shared: Shared) -> list[Entry]:

@@ -46,7 +46,7 @@ def gallery(group: Group, cells: Cells) -> Gallery | None:
     if not trained:
         return None
     title = f"{group.name}, {count(bits, 'bit')}, {group.hash_functions[0]} hash function"
-    return pictures(title, group.data.judged(group.n_jobs), trained, bits)
+    return pictures(title, group.data.judged(), trained, bits)
 
 
 def pictures(title: str, data: Dataset, codes: Mapping[str, Arrays], bits: int) -> Gallery:

@@ -52,7 +52,6 @@ class PlannedRun:
     order: Order  # of the blocks of cut
     h_step: HStep
     iterate: Returned
-    n_jobs: int | None = field(default=None, compare=False)
 
     def __str__(self) -> str:
         kind = f", {self.loss}, {self.hash_function}" if self.hash_function else ""
@@ -65,7 +64,7 @@ class PlannedRun:
             "loss": self.loss,
             "n_similar": self.pairs[0],
             "n_dissimilar": self.pairs[1],
-            "n_jobs": self.n_jobs,
+            "n_jobs": None,
         }
         if self.hash_function:
             settings["hash_function"] = self._hash_function()
@@ -95,7 +94,7 @@ class PlannedRun:
 
     def run(self) -> tuple[Facts, Arrays]:
         data = self.data.load()
-        return runs.train(self.hasher(), data, drawn(self.data, self.pairs, self.seed, self.n_jobs))
+        return runs.train(self.hasher(), data, drawn(self.data, self.pairs, self.seed))
 
 
 @dataclass(frozen=True)
@@ -141,7 +140,6 @@ class Group:
     h_step: HStep = "plain"
     iterate: Returned = "last"
     hash_functions: tuple[str, ...] = ("linear",)
-    n_jobs: int | None = None
 
     def trainings(self) -> list[PlannedRun]:
         """The runs to train, each once."""
@@ -192,16 +190,16 @@ class Group:
         of_data = self.data, self.loss, self.pairs
         return PlannedRun(
             method, kind, bits, seed, *of_data,
-            self.mu, self.order, self.h_step, self.iterate, self.n_jobs,
+            self.mu, self.order, self.h_step, self.iterate,
         )  # fmt: skip
 
     def _record(self, method: str, training: PlannedRun, cells: Cells) -> Record:
         facts, arrays = cells.read(training.configuration())
         codes = _codes(method, arrays)
-        data, b = self.data.judged(self.n_jobs), training.n_bits
+        data, b = self.data.judged(), training.n_bits
         ranks = [k for k in RANKS if k <= len(data.base) // BASE_PER_RANK]
-        scores = runs.measure(codes, b, data, ranks, self.n_jobs)
-        pairs = drawn(self.data, self.pairs, training.seed, self.n_jobs)
+        scores = runs.measure(codes, b, data, ranks)
+        pairs = drawn(self.data, self.pairs, training.seed)
         history = facts["history"]
         if len(history) > 1:
             start = runs.training_loss(_two_step_codes(arrays), b, pairs, self.loss)
@@ -257,6 +255,6 @@ def _mark(data: Data) -> str:
 
 
 @lru_cache(maxsize=4)
-def drawn(data: Data, pairs: tuple[int, int], seed: int, n_jobs: int | None) -> Affinity:
+def drawn(data: Data, pairs: tuple[int, int], seed: int) -> Affinity:
     """The pairs of a seed, drawn once."""
-    return runs.draw_pairs(data.load(), pairs, seed, n_jobs)
+    return runs.draw_pairs(data.load(), pairs, seed)

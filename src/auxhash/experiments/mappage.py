@@ -17,9 +17,7 @@ MIN_BASE = 10  # fewer make no map
 GREY = Style("muted", "dot", joined=False)
 
 
-def map_section(
-    base: Points, query: Points, cosine: bool = False, n_jobs: int | None = None
-) -> list[Section]:
+def map_section(base: Points, query: Points, cosine: bool = False) -> list[Section]:
     """The base on a map, and queries where its mapping puts them; none for few points."""
     if np.ndim(base.X) != 2 or len(base) < MIN_BASE:
         return []
@@ -35,7 +33,7 @@ def map_section(
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # what is odd about the points, the methods have said
-            places = learner.set_params(n_jobs=n_jobs).fit(X).transform(X)
+            places = learner.fit(X).transform(X)
         queries = learner.transform(Q)
     except ValueError as error:
         return [Section("Map", note=f"There is no map: {error}")]

@@ -29,7 +29,6 @@ class Reproduction:
     scale: Scale
     cells: Cells
     part: Part = ALL
-    n_jobs: int | None = None
 
     @property
     def command(self) -> str:
@@ -43,7 +42,7 @@ class Reproduction:
 
     def run(self, console: Console, verbose: int = 1) -> list[str]:
         """Run what is not in the cells yet; return what failed, which does not stop the rest."""
-        jobs = self.figure.jobs(self.scale, self.n_jobs, self.part)
+        jobs = self.figure.jobs(self.scale, self.part)
         failed = []
         columns = (
             TextColumn("{task.fields[figure]}"),
@@ -94,7 +93,7 @@ class Reproduction:
 
     def _content(self) -> FigureContent:
         """Content from the runs; at a scale that proves nothing, with no claim judged."""
-        content = self.figure.content(self.scale, self.cells, self.n_jobs, self.part)
+        content = self.figure.content(self.scale, self.cells, self.part)
         if not self.scale.proves_nothing:
             return content
         verdicts = [replace(verdict, judged=False) for verdict in content.verdicts]
@@ -143,7 +142,6 @@ def main(
     report_only: bool,
     output: str | None,
     numbers: str | None,
-    jobs: int | None,
     verbose: int = 1,
 ) -> list[dict[str, Any]]:
     """Run and report one figure, or all; return where the pages are, notes and verdicts."""
@@ -163,7 +161,7 @@ def main(
     console = Console(stderr=True)
     reports = []
     for one in every:
-        reproduction = Reproduction(one, size, Cells(folder), part, jobs)
+        reproduction = Reproduction(one, size, Cells(folder), part)
         if not report_only:
             for failure in reproduction.run(console, verbose):
                 console.print(f"[red]failed[/red] {escape(failure)}")

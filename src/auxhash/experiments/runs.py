@@ -101,14 +101,12 @@ def configuration(mark: str, hasher: Hasher, pairs: PairNumbers, seed: int) -> C
     }
 
 
-def draw_pairs(data: Dataset, pairs: PairNumbers, seed: int, n_jobs: int | None) -> Affinity:
+def draw_pairs(data: Dataset, pairs: PairNumbers, seed: int) -> Affinity:
     """The pairs that every method of a seed learns from: by label, else by nearest neighbours."""
     n_similar, n_dissimilar = pairs
     if data.train.y is not None:
-        return affinity.from_labels(data.train.y, n_similar, n_dissimilar, seed, n_jobs)
-    return affinity.from_neighbors(
-        data.train.X, n_similar, n_dissimilar, random_state=seed, n_jobs=n_jobs
-    )
+        return affinity.from_labels(data.train.y, n_similar, n_dissimilar, seed)
+    return affinity.from_neighbors(data.train.X, n_similar, n_dissimilar, random_state=seed)
 
 
 def train(hasher: Hasher, data: Dataset, pairs: Affinity) -> tuple[Facts, Arrays]:
@@ -156,7 +154,6 @@ def measure(
     n_bits: int,
     data: Dataset,
     k: Sequence[int],
-    n_jobs: int | None = None,
     device: DeviceName = "cpu",
 ) -> Evaluation:
     """All measures of retrieval, of searching the base's codes for those of the queries."""
@@ -168,12 +165,11 @@ def measure(
         neighbors=data.query.neighbors,
         k=k,
         n_bits=n_bits,
-        n_jobs=n_jobs,
         device=device,
     )
 
 
-def exact(data: Dataset, k: Sequence[int], n_jobs: int | None = None) -> tuple[list[float], float]:
+def exact(data: Dataset, k: Sequence[int]) -> tuple[list[float], float]:
     """Precision at each k (NaN beyond the base) and mAP of the base ranked by exact distances.
 
     Of a large data set, the first queries count: MAX_EXACT distances at most.
@@ -199,14 +195,14 @@ def exact(data: Dataset, k: Sequence[int], n_jobs: int | None = None) -> tuple[l
         average = (precision * right).sum(axis=1) / np.maximum(right.sum(axis=1), 1)
         return np.column_stack([*(precision[:, rank - 1] for rank in within), average])
 
-    with context.using(n_jobs=n_jobs), threads.pool() as run:
+    with threads.pool() as run:
         every = np.concatenate(list(run(measured, threads.chunks(n, QUERIES_PER_TASK))))
     *precisions, average = every.mean(axis=0).tolist()
     at = dict(zip(within, precisions, strict=True))
     return [at.get(rank, float("nan")) for rank in k], average
 
 
-def training_loss(codes: Arrays, n_bits: int, pairs: Affinity, loss: Any) -> float:
+def training_loss(codes: Arrays, n_bits: int, pairs: Affinity, loss: losses.LossLike) -> float:
     """L(h) on the training pairs."""
     return losses.total(unpack(codes["train"], n_bits), pairs, loss)
 

@@ -44,9 +44,9 @@ class Data:
         """Points without ground truth: what is trained on does not depend on it."""
         return _load(replace(self, n_true=0))
 
-    def judged(self, n_jobs: int | None = None) -> Dataset:
+    def judged(self) -> Dataset:
         """Points with ground truth."""
-        return _judged(self, n_jobs)
+        return _judged(self)
 
 
 @lru_cache(maxsize=2)
@@ -67,11 +67,11 @@ def _load(data: Data) -> Dataset:
 
 
 @lru_cache(maxsize=2)
-def _judged(data: Data, n_jobs: int | None) -> Dataset:
+def _judged(data: Data) -> Dataset:
     dataset = data.load()
     if data.labelled:
         return dataset
-    truth = ground_truth(dataset.base.X, dataset.query.X, data.n_true, n_jobs)
+    truth = ground_truth(dataset.base.X, dataset.query.X, data.n_true)
     line = f" Ground truth: the {truth.shape[1]} nearest base points."
     query = replace(dataset.query, neighbors=truth)
     return replace(dataset, query=query, protocol=dataset.protocol + line)

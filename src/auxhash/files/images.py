@@ -163,18 +163,16 @@ def read_image(path: PictureSource) -> Picture:
         return _pixels(image)
 
 
-def feature_for(
-    folder: ImageFolder, own: str | None = None, n_jobs: int | None = None
-) -> ImageFeature:
+def feature_for(folder: ImageFolder, own: str | None = None) -> ImageFeature:
     """GIST, on squares about as large as the folder's pictures; or the user's module:function."""
     if own is not None:
         return own_feature(own)
     step = max(1, len(folder) // SAMPLED_PICTURES)
     sides = [min(image_size(path)) for path in folder.paths[::step]]
-    return gist_feature(int(np.clip(np.median(sides), GIST_SIDES[0], GIST_SIDES[-1])), n_jobs)
+    return gist_feature(int(np.clip(np.median(sides), GIST_SIDES[0], GIST_SIDES[-1])))
 
 
-def remembered(name: str, own: str | None = None, n_jobs: int | None = None) -> ImageFeature:
+def remembered(name: str, own: str | None = None) -> ImageFeature:
     """The feature that a model was learnt from. `own` must name it if it is the user's.
 
     A name in a file is no reason to run code: only the user can say so.
@@ -183,7 +181,7 @@ def remembered(name: str, own: str | None = None, n_jobs: int | None = None) -> 
     if kind == GIST and side.isdecimal():
         if own is not None:
             raise ValueError(f"the model was learnt from GIST, not from {own}")
-        return gist_feature(int(side), n_jobs)
+        return gist_feature(int(side))
     if own is None:
         raise ValueError(
             f"the model was learnt from a feature of your own: --features {name} lets it be run"
@@ -193,7 +191,7 @@ def remembered(name: str, own: str | None = None, n_jobs: int | None = None) -> 
     return own_feature(own)
 
 
-def gist_feature(side: int, n_jobs: int | None = None) -> ImageFeature:
+def gist_feature(side: int) -> ImageFeature:
     """GIST of the largest centred square, in grey, scaled to `side` pixels.
 
     A JPEG of more than `DECODED_SIDES` times the side is decoded at a half, a quarter or an
@@ -201,7 +199,7 @@ def gist_feature(side: int, n_jobs: int | None = None) -> ImageFeature:
     """
 
     def function(squares: list[Picture]) -> Single:
-        return gist(np.stack(squares), n_jobs=n_jobs)
+        return gist(np.stack(squares))
 
     return ImageFeature(f"{GIST}:{side}", function, lambda path: grey_square(path, side))
 

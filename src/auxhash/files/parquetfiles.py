@@ -5,11 +5,11 @@ So an id is not taken for a feature if there is a column of lists.
 """
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import numpy as np
 
@@ -19,8 +19,6 @@ from auxhash.files import report
 
 INDEX = "__index_level_"  # pandas' name for row numbers without one
 LISTS = ("list", "large_list", "fixed_size_list", "list_view", "large_list_view")
-
-
 # No more of a row group in memory than the pages that are read: it may hold the whole file.
 STREAMED = {"page_checksum_verification": True, "pre_buffer": False, "buffer_size": 1 << 20}
 
@@ -52,16 +50,19 @@ class Chosen:
 
 
 class Parquet:
-    """A .parquet file."""
+    """A .parquet file, no more of which is in memory than a few pages; or one `opened` elsewhere.
 
-    def __init__(self, path: Path) -> None:
+    Messages call it by its path.
+    """
+
+    def __init__(self, path: Path | str, opened: IO[bytes] | None = None) -> None:
         try:
             from pyarrow import parquet
         except ImportError as error:
             raise ImportError(f"reading .parquet needs pyarrow: {install('data')}") from error
         self.path = path
         with arrow_errors(path):
-            self._file = parquet.ParquetFile(path, **STREAMED)
+            self._file = parquet.ParquetFile(path if opened is None else opened, **STREAMED)
             self.schema = self._file.schema_arrow
         self.names: list[str] = self.schema.names
         if twice := [name for name in self.names if self.names.count(name) > 1]:
@@ -90,12 +91,20 @@ class Parquet:
             raise ValueError(f"{self.path}: column {name} must hold numbers, got {column.type}")
         return _numbers(column, self.path, name, 0)
 
-    def chunks(self, chosen: Chosen, size: int) -> Iterator[AnyArray]:
-        """The features, `size` rows at a time."""
+    def width(self, chosen: Chosen) -> int:
+        """Number of features; of lists, the length of the first."""
+        if not chosen.are_lists:
+            return len(chosen.features)
+        return next((X.shape[1] for X, _ in self.chunks(chosen, 1)), 0)
+
+    def chunks(
+        self, chosen: Chosen, size: int, beside: Sequence[str] = ()
+    ) -> Iterator[tuple[AnyArray, Any]]:
+        """The features, `size` rows at a time, and Arrow's batch with the columns `beside`, too."""
         first, width = 0, 0
         with arrow_errors(self.path):
-            for batch in self._file.iter_batches(size, columns=chosen.features):
-                if not len(batch):
+            for batch in self._file.iter_batches(size, columns=[*chosen.features, *beside]):
+                if not len(batch):  # a row group may be without rows
                     continue
                 X = features_of(batch, chosen, self.path, first)
                 if first and X.shape[1] != width:
@@ -105,7 +114,7 @@ class Parquet:
                     )
                 width = X.shape[1]
                 first += len(X)
-                yield X
+                yield X, batch
 
 
 def choose(

@@ -173,10 +173,10 @@ def _of_parquet(path: Path, label: str, id_column: report.IdColumns) -> Rows:
         raise ValueError(f"{path} holds no rows")
 
     def read() -> Iterator[AnyArray]:
-        for X in Parquet(path).chunks(chosen, PARQUET_ROWS):
+        for X, _ in Parquet(path).chunks(chosen, PARQUET_ROWS):
             yield check_features(X, str(path))
 
-    X = check_features(next(file.chunks(chosen, 1)), str(path))
+    X = check_features(next(file.chunks(chosen, 1))[0], str(path))
     line = report.features_line(path, len(file), X.shape[1], X.dtype, chosen.how)
     labels = None if chosen.label is None else partial(file.labels, chosen.label)
     ids = report.id_columns(file.names, id_column, path)

@@ -53,7 +53,6 @@ def choose(
     y: ArrayLike,
     fixed: Parameters | None = None,
     random_state: int = 0,
-    n_jobs: int | None = None,
     seconds: float | None = None,
     verbose: int = 0,
 ) -> Choice:
@@ -69,7 +68,7 @@ def choose(
     X = np.asarray(X)
     labels = checks.classes("y", y, len(X))
     random_state = checks.integer("random_state", random_state, 0)
-    search = _Search(X, labels, fixed, random_state, n_jobs)
+    search = _Search(X, labels, fixed, random_state)
     stages = _stages(fixed)
     with within(seconds), new_bar(disable=not verbose) as bar:
         task = bar.add_task("", total=sum(map(len, stages)), stage="choosing")
@@ -96,17 +95,10 @@ def untried_in_words(settings: Sequence[Parameters], seconds: float | None) -> s
 class _Search:
     """Settings tried so far, and the best of them."""
 
-    def __init__(
-        self,
-        X: AnyArray,
-        labels: AnyArray,
-        fixed: Parameters,
-        seed: int,
-        n_jobs: int | None,
-    ) -> None:
+    def __init__(self, X: AnyArray, labels: AnyArray, fixed: Parameters, seed: int) -> None:
         self.train, self.held_out = _split(len(X), labels, seed)
         self.k = min(SCORE_K, typical_class(labels[self.train]))
-        self.X, self.labels, self.fixed, self.seed, self.n_jobs = X, labels, fixed, seed, n_jobs
+        self.X, self.labels, self.fixed, self.seed = X, labels, fixed, seed
         self.best: Parameters = {"loss": "ksh", "hash_function": "linear"}
         self.best |= {"n_similar": 100, "n_dissimilar": 500, **fixed}
         self.rows: dict[str, dict[str, Any]] = {}  # by their settings in words
@@ -142,7 +134,7 @@ class _Search:
 
     def _measured(self, values: Parameters) -> dict[str, Any]:
         deadline.check()
-        hasher = MACHash(random_state=self.seed, n_jobs=self.n_jobs, **values)
+        hasher = MACHash(random_state=self.seed, **values)
         began = clock.seconds()
         with warnings.catch_warnings():  # do not warn of small classes; of anything else, once
             warnings.filterwarnings("ignore", "of .* points have fewer than n_")

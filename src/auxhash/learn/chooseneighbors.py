@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from auxhash.compute import checks, clock, context, deadline
+from auxhash.compute import checks, clock, deadline
 from auxhash.compute.arrays import AnyArray
 from auxhash.compute.bars import new_bar
 from auxhash.compute.neighbors import nearest
@@ -30,7 +30,6 @@ def choose_neighbors(
     X: AnyArray,
     fixed: Parameters | None = None,
     random_state: int = 0,
-    n_jobs: int | None = None,
     seconds: float | None = None,
     verbose: int = 0,
 ) -> Choice:
@@ -52,7 +51,7 @@ def choose_neighbors(
     with within(seconds), new_bar(disable=not verbose) as bar:
         task = bar.add_task("", total=len(candidates), stage="choosing")
         for candidate in candidates:
-            hasher = NeighborHash(**candidate, random_state=random_state, n_jobs=n_jobs)
+            hasher = NeighborHash(**candidate, random_state=random_state)
             try:
                 rows.append(_measured(hasher, train, held_out, first=not rows))
             except deadline.DeadlineError:
@@ -92,12 +91,10 @@ def _measured(
     if hasher.interrupted_:
         raise KeyboardInterrupt  # half a training is no trial
     seconds = clock.seconds() - began
-    with context.using(n_jobs=hasher.n_jobs):
-        truth = nearest(train, held_out, min(NEAREST, len(train)), hasher.metric)[0]
+    truth = nearest(train, held_out, min(NEAREST, len(train)), hasher.metric)[0]
     among = min(N_FIRST, len(train))
-    recall = metrics.recall_at_k(
-        hasher.encode(held_out), hasher.codes_, neighbors=truth, k=among, n_jobs=hasher.n_jobs
-    )
+    codes = hasher.encode(held_out)
+    recall = metrics.recall_at_k(codes, hasher.codes_, neighbors=truth, k=among)
     return {
         "n_bits": hasher.n_bits,
         "metric": hasher.metric,

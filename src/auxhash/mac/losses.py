@@ -26,6 +26,7 @@ from auxhash.compute.kernels import kernel
 from auxhash.mac.affinity import Affinity, Kind, convert
 
 Loss = Callable[[Any, Any, int], Any]
+LossLike = str | Loss  # by its name, or the function itself
 
 PAIRS_PER_TASK = 1 << 16  # pairs per task of a thread
 MANY_TERMS, MUCH_MEMORY = 16, 10**8  # numbers per pair, and bytes of all, beyond which to warn
@@ -86,8 +87,7 @@ def reads(loss: Loss) -> Kind:
     """Return the kind that a loss reads y as; for a partial, that of its function."""
     while isinstance(loss, partial) and not hasattr(loss, "reads"):
         loss = loss.func
-    kind: Kind = getattr(loss, "reads", "similarity")
-    return kind
+    return getattr(loss, "reads", "similarity")
 
 
 @dataclass(frozen=True)
@@ -146,8 +146,7 @@ def tabulate_rows(rows: Array, kind: Kind, loss: str | Loss, n_bits: int) -> Arr
 
 def _of_rows(rows: Array, kind: Kind, function: Loss, d: Array, n_bits: int) -> Array:
     y = convert(rows[:, 0], kind, reads(function))
-    table: Array = rows[:, 1:] * _evaluate(function, d, y, n_bits)
-    return table
+    return rows[:, 1:] * _evaluate(function, d, y, n_bits)
 
 
 def curves(loss: str | Loss, y: ArrayLike, n_bits: int, kind: Kind = "similarity") -> Array:

@@ -99,8 +99,7 @@ def parts(coded: Json) -> dict[str, Json]:
     """Return the parts of an encoded dict whose keys are text, still encoded."""
     if type(coded) is not dict or [*coded] != ["dict"] or type(coded["dict"]) is not dict:
         raise ValueError("a value is no dict of names")
-    content: dict[str, Json] = coded["dict"]
-    return content
+    return coded["dict"]
 
 
 def decode(
@@ -433,8 +432,7 @@ def _text(array: AnyArray, name: str, width: int) -> AnyArray:
         raise ValueError(f"the array {name!r} holds numbers that are no characters")
     if not array.size:
         return np.empty(array.shape[:-1], f"<U{width}")
-    text: AnyArray = array.view(f"<U{width}")[..., 0]
-    return text
+    return array.view(f"<U{width}")[..., 0]
 
 
 def _checked_state(state: dict[str, Any]) -> dict[str, Any]:

@@ -539,8 +539,7 @@ def _distances(encoder: "AnyEncoder | None") -> list[str]:
 
 
 def _model(encoder: "AnyEncoder") -> "Encoder":
-    model: Encoder = getattr(encoder, "model_", encoder)
-    return model
+    return getattr(encoder, "model_", encoder)
 
 
 def _tables(by: str, X: Array | None, encoder: "AnyEncoder | None") -> Tables | None:

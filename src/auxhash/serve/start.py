@@ -16,7 +16,6 @@ def service(
     url: str,
     model: str | None = None,
     limits: Limits | None = None,
-    n_jobs: int | None = None,
     own: str | None = None,
     old_model: str | None = None,
     any_model: bool = False,
@@ -29,14 +28,14 @@ def service(
     `query_model`: see `Service`.
     """
     if model is None:
-        return Service(stores.open(url, n_bits, n_jobs), limits=limits)
+        return Service(stores.open(url, n_bits), limits=limits)
     from auxhash.learn import encoder
 
-    fitted = encoder.load(model, n_jobs)
-    old = None if old_model is None else encoder.load(old_model, n_jobs)
-    pictures = _pictures(fitted.image_feature, own, n_jobs)
-    asker = None if query_model is None else encoder.load(query_model, n_jobs)
-    return open_service(url, fitted, pictures, limits, n_jobs, old, any_model, asker)
+    fitted = encoder.load(model)
+    old = None if old_model is None else encoder.load(old_model)
+    pictures = _pictures(fitted.image_feature, own)
+    asker = None if query_model is None else encoder.load(query_model)
+    return open_service(url, fitted, pictures, limits, old, any_model, asker)
 
 
 def open_service(
@@ -44,13 +43,12 @@ def open_service(
     model: "Encoder | Hasher",
     pictures: "Pictures | None",
     limits: Limits | None,
-    n_jobs: int | None,
     old: "Encoder | Hasher | None" = None,
     any_model: bool = False,
     asker: "Encoder | Hasher | None" = None,
 ) -> Service:
     """Open a store for a model; it is closed again if the two do not fit together."""
-    store = stores.open(url, model.n_bits, n_jobs)
+    store = stores.open(url, model.n_bits)
     try:
         return Service(store, model, pictures, limits, old, any_model, asker)
     except BaseException:
@@ -58,7 +56,7 @@ def open_service(
         raise
 
 
-def _pictures(feature: str | None, own: str | None, n_jobs: int | None) -> "Pictures | None":
+def _pictures(feature: str | None, own: str | None) -> "Pictures | None":
     if feature is None:
         if own is not None:
             raise ValueError("--features is for models of pictures, and this model is not one")
@@ -68,4 +66,4 @@ def _pictures(feature: str | None, own: str | None, n_jobs: int | None) -> "Pict
     from auxhash.files.images import remembered
     from auxhash.serve.pictures import Pictures
 
-    return Pictures(remembered(feature, own, n_jobs))
+    return Pictures(remembered(feature, own))

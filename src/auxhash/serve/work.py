@@ -1,6 +1,7 @@
 """Work: jobs of requests, run on a few threads behind a short queue."""
 
 import asyncio
+import contextvars
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Generic, TypeVar
@@ -16,11 +17,15 @@ PROBE_SECONDS = 5.0  # after which a store that does not answer counts as down
 
 
 class Work:
-    """A service that is opened in the background, and used by a bounded number of threads."""
+    """A service that is opened in the background, and used by a bounded number of threads.
+
+    The threads compute in the context that this was made in: on as many threads of their own.
+    """
 
     def __init__(self, opened: Callable[[], Service], limits: Limits) -> None:
         self._opened, self._limits = opened, limits
         self._threads = ThreadPoolExecutor(limits.workers, "auxhash-serve")
+        self._context = contextvars.copy_context()
         self._service: Service | None = None
         self._opening: asyncio.Future[Service] | None = None
         self.failed: BaseException | None = None  # why it could not be opened
@@ -34,7 +39,7 @@ class Work:
     def start(self) -> None:
         """Begin to open the service."""
         loop = asyncio.get_running_loop()
-        self._opening = loop.run_in_executor(self._threads, self._opened)
+        self._opening = loop.run_in_executor(self._threads, self._context.copy().run, self._opened)
         self._opening.add_done_callback(self._is_open)
 
     def _is_open(self, opening: "asyncio.Future[Service]") -> None:
@@ -56,7 +61,8 @@ class Work:
         self.present += 1
         try:
             loop = asyncio.get_running_loop()
-            return await loop.run_in_executor(self._threads, self._in_time, job, service)
+            run = self._context.copy().run
+            return await loop.run_in_executor(self._threads, run, self._in_time, job, service)
         finally:
             self.present -= 1
 

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from importlib import import_module
 
 from auxhash.codes import MOST_BITS
-from auxhash.compute import checks
+from auxhash.compute import checks, context
 from auxhash.compute.fingerprint import checked
 from auxhash.stores.address import Address, file_url
 from auxhash.stores.points import Having, Point
@@ -76,8 +76,9 @@ def open(  # noqa: A001
     address = Address.of(url)
     if n_bits is not None:
         n_bits = checks.integer("n_bits", n_bits, 1, MOST_BITS)
-    store_class: Callable[[Address, int | None, int | None], Store] = class_at(address)
-    store = store_class(address, n_bits, n_jobs)
+    store_class: Callable[[Address, int | None], Store] = class_at(address)
+    with context.using(n_jobs=n_jobs):
+        store = store_class(address, n_bits)
     try:
         if fingerprint is not None:
             store.check_model("the model", fingerprint)

@@ -41,7 +41,7 @@ NEW = "auxhash_new"  # arrays of ours, as a table
 class DuckdbStore(Store):
     """A table of a DuckDB file, searched by DuckDB. One process at a time may open the file."""
 
-    def __init__(self, address: Address, n_bits: int | None, n_jobs: int | None) -> None:
+    def __init__(self, address: Address, n_bits: int | None) -> None:
         duckdb: Any = engine("duckdb", "duckdb")
         self.errors = (duckdb.Error,)
         path = file_of(address, n_bits)

@@ -44,7 +44,7 @@ class LancedbStore(Store):
 
     errors = (OSError, RuntimeError, ValueError)
 
-    def __init__(self, address: Address, n_bits: int | None, n_jobs: int | None) -> None:
+    def __init__(self, address: Address, n_bits: int | None) -> None:
         lancedb: Any = engine("lancedb", "lancedb")
         folder = file_of(address, n_bits)
         with store_errors(str(address), self.errors):

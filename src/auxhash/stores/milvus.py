@@ -59,7 +59,7 @@ LITE = re.compile(r"[A-Za-z0-9._-]+\.db")  # names of files that it takes
 class MilvusStore(Store):
     """A collection of Milvus, searched there, exactly: its index compares all codes."""
 
-    def __init__(self, address: Address, n_bits: int | None, n_jobs: int | None) -> None:
+    def __init__(self, address: Address, n_bits: int | None) -> None:
         pymilvus: Any = engine("pymilvus", "milvus")
         # What it raises for a wrong file of Milvus Lite is of no class of its own.
         self.errors = (pymilvus.MilvusException, OSError, RuntimeError)

@@ -53,7 +53,7 @@ class PostgresqlStore(Store):
 
     keeps_points = True
 
-    def __init__(self, address: Address, n_bits: int | None, n_jobs: int | None) -> None:
+    def __init__(self, address: Address, n_bits: int | None) -> None:
         self._known_type: str | None = None
         self._pool = Pool(
             str(address), lambda: Connection(address), Connection.close, lambda link: link.lost

@@ -24,7 +24,7 @@ from contextlib import AbstractContextManager, contextmanager
 import numpy as np
 
 from auxhash.codes import Packed, n_bytes
-from auxhash.compute import checks, deadline
+from auxhash.compute import checks, context, deadline
 from auxhash.compute.arrays import ArrayLike
 from auxhash.search.index.hamming import as_queries
 from auxhash.search.index.scan import Distances
@@ -112,7 +112,7 @@ class SqliteStore(Store):
     errors = (sqlite3.Error,)
     keeps_points = scans_tables = True
 
-    def __init__(self, address: Address, n_bits: int | None, n_jobs: int | None) -> None:
+    def __init__(self, address: Address, n_bits: int | None) -> None:
         self._using = threading.RLock()  # one connection: one thread at a time
         path = file_of(address, n_bits)
         with store_errors(str(address), self.errors):
@@ -124,9 +124,9 @@ class SqliteStore(Store):
             except BaseException:
                 self._connection.close()
                 raise
-        self._n_jobs = n_jobs
+        self._n_jobs = context.current().n_jobs  # of whoever opens it, for all who search
         self._version = self._schema = self._seen = UNKNOWN
-        self._mirror = Mirror.of(self.n_bits, *empty(self.n_bits), n_jobs)
+        self._mirror = Mirror.of(self.n_bits, *empty(self.n_bits), self._n_jobs)
         try:
             with self._talking():
                 self._current()  # read now: a damaged file is refused at once

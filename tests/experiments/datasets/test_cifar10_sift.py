@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 from scipy.ndimage import gaussian_filter
 
-from auxhash.compute import neighbors
+from auxhash.compute import context, neighbors
 from auxhash.compute.extras import install
 from auxhash.experiments import datasets
 from auxhash.experiments.datasets import cifar10_sift
@@ -23,7 +23,8 @@ def test_a_fixed_number_an_image_always_the_same():
     found = cifar10_sift.sift(images, 20)
     assert found.shape == (12, 20, 128)
     assert found.dtype == np.uint8
-    np.testing.assert_array_equal(found, cifar10_sift.sift(images, 20, n_jobs=1))
+    with context.using(n_jobs=1):
+        np.testing.assert_array_equal(found, cifar10_sift.sift(images, 20))
     np.testing.assert_array_equal(found[5:6], cifar10_sift.sift(images[5:6], 20))
     norms = np.linalg.norm(found.astype(float), axis=2)
     assert ((norms > 450) & (norms < 560)).all()  # SIFT's usual length of 512

@@ -10,6 +10,8 @@ from dataclasses import dataclass
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from auxhash.compute import context
+
 if TYPE_CHECKING:
     from auxhash.experiments.datasets.arrays import from_arrays
     from auxhash.experiments.datasets.dataset import Dataset, Points
@@ -127,14 +129,15 @@ def entry(name: str) -> RegistryEntry:
     raise unknown("data set", name, REGISTRY)
 
 
-def load(name: str, cosine: bool = False, **options: Any) -> "Dataset":
+def load(name: str, cosine: bool = False, n_jobs: int | None = None, **options: Any) -> "Dataset":
     """Load a data set by name, fetching its files where the cache lacks them.
 
     Args:
         name: see `REGISTRY`, or `auxhash data list`.
         cosine: centre by the mean of the training points and normalise, so that Euclidean
             distance is cosine distance.
-        options: n_train, n_base, n_query (None: all), seed and n_jobs, those that the set has;
+        n_jobs: threads; None takes every core that this process may use.
+        options: n_train, n_base, n_query (None: all) and seed, those that the set has;
             cifar10-sift, GloVe and texts also have n_neighbors, and GloVe unit_length.
 
     Raises ValueError for unknown names, TypeError for options the set does not have, and
@@ -145,8 +148,9 @@ def load(name: str, cosine: bool = False, **options: Any) -> "Dataset":
     for option in options:
         if option not in known:
             raise TypeError(f"{name} has no option {option!r}; it takes {', '.join(known)}")
-    data = loader(**options)
-    return data.cosine() if cosine else data
+    with context.using(n_jobs=n_jobs):
+        data = loader(**options)
+        return data.cosine() if cosine else data
 
 
 def __getattr__(name: str) -> Any:

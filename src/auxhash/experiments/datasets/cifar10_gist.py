@@ -15,15 +15,11 @@ FEATURES = "gist-320-v1.npy"  # raise the version when the numbers change
 
 
 def load(
-    n_train: int | None = 10_000,
-    n_base: int | None = None,
-    n_query: int = 2_000,
-    seed: int = 0,
-    n_jobs: int | None = None,
+    n_train: int | None = 10_000, n_base: int | None = None, n_query: int = 2_000, seed: int = 0
 ) -> Dataset:
     """The split of `cifar10` for the same seed, in GIST features and with the images."""
     pixels, labels = cifar10.read()
-    X = features(n_jobs)
+    X = features()
     rows = split(len(pixels), n_train, n_base, n_query, seed)
     train, base, query = (
         Points(X[part], labels[part], cifar10.as_images(pixels[part])) for part in rows
@@ -33,13 +29,13 @@ def load(
     return Dataset("cifar10-gist", train, base, query, protocol)
 
 
-def features(n_jobs: int | None = None) -> AnyArray:
+def features() -> AnyArray:
     """GIST (60,000, 320) of all images in the order of `cifar10.read`; computed if missing."""
     pixels, _ = cifar10.read()
 
     def make(path: Path) -> None:
         with path.open("wb") as out:
-            np.save(out, gist(cifar10.as_grey(pixels), n_jobs=n_jobs))
+            np.save(out, gist(cifar10.as_grey(pixels)))
 
     stored = cache.obtain(cache.folder() / "cifar10-gist" / FEATURES, make)
     if stored.shape != (len(pixels), 320):

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from auxhash.compute import context, threads
+from auxhash.compute import threads
 from auxhash.compute.extras import install
 from auxhash.experiments.datasets import cifar10
 from auxhash.experiments.datasets.dataset import (
@@ -42,13 +42,12 @@ def load(
     n_query: int = 10_000,
     seed: int = 0,
     n_neighbors: int = 100,
-    n_jobs: int | None = None,
 ) -> Dataset:
     """Base: 20 descriptors per training image, of 50,000; queries: one per test image.
 
     The ground truth is the `n_neighbors` nearest base points of each query; 0 leaves it out.
     """
-    vectors = descriptors(n_jobs)
+    vectors = descriptors()
     split = TRAINING_IMAGES * PER_IMAGE
     pool, tests = vectors[:split], vectors[split:]
     base = Points(pool if n_base is None else pool[draw(split, n_base, seed, "n_base")])
@@ -56,7 +55,7 @@ def load(
     images = draw(len(tests) // PER_IMAGE, n_query, seed, "n_query")
     chosen = stream(seed, "descriptor").integers(PER_IMAGE, size=len(tests) // PER_IMAGE)
     X = np.asarray(tests[images * PER_IMAGE + chosen[images]])
-    truth = ground_truth(base.X, X, n_neighbors, n_jobs) if n_neighbors else None
+    truth = ground_truth(base.X, X, n_neighbors) if n_neighbors else None
     query = Points(X, neighbors=truth)
     about = (
         f"SIFT, {PER_IMAGE} descriptors of each of CIFAR-10's 50,000 training images, "
@@ -66,13 +65,13 @@ def load(
     return Dataset("cifar10-sift", train, base, query, protocol)
 
 
-def descriptors(n_jobs: int | None = None) -> NDArray[np.uint8]:
+def descriptors() -> NDArray[np.uint8]:
     """All descriptors (60,000 x 20, 128), image by image, made once and then mapped from disk."""
 
     def make(path: Path) -> None:
         _opencv()  # before the images are fetched
         grey = cifar10.as_grey(cifar10.read()[0])
-        vectors = sift(np.rint(grey).astype(np.uint8), PER_IMAGE, n_jobs)
+        vectors = sift(np.rint(grey).astype(np.uint8), PER_IMAGE)
         with path.open("wb") as out:
             np.save(out, vectors.reshape(-1, DIMENSION))
 
@@ -80,9 +79,7 @@ def descriptors(n_jobs: int | None = None) -> NDArray[np.uint8]:
     return cache.obtain(path, make)
 
 
-def sift(
-    images: NDArray[np.uint8], per_image: int = PER_IMAGE, n_jobs: int | None = None
-) -> NDArray[np.uint8]:
+def sift(images: NDArray[np.uint8], per_image: int = PER_IMAGE) -> NDArray[np.uint8]:
     """`per_image` SIFT descriptors of each grey image (n, side, side): (n, per_image, 128)."""
     if not 1 <= per_image <= GRID**2:
         raise ValueError(f"per_image must be from 1 to {GRID**2}, got {per_image}")
@@ -95,12 +92,12 @@ def sift(
         for n in range(rows.start, rows.stop):
             vectors[n] = _strongest(cv2, extractor, images[n], per_image)
 
-    _single_threaded(cv2, lambda: _run(describe_chunk, len(images), n_jobs))
+    _single_threaded(cv2, lambda: _run(describe_chunk, len(images)))
     return vectors
 
 
-def _run(work: Callable[[slice], None], n: int, n_jobs: int | None) -> None:
-    with context.using(n_jobs=n_jobs), threads.pool() as run:
+def _run(work: Callable[[slice], None], n: int) -> None:
+    with threads.pool() as run:
         run(work, threads.chunks(n, IMAGES_PER_CHUNK))
 
 

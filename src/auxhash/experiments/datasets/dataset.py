@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from auxhash.compute import context, neighbors, threads
+from auxhash.compute import neighbors, threads
 from auxhash.compute.arrays import AnyArray, Numbers
 from auxhash.experiments.datasets.fetch import cache
 
@@ -152,7 +152,7 @@ def within(train: Points, base: Points) -> str:
     return "the whole base" if len(train) == len(base) else "a random part of the base"
 
 
-def ground_truth(base: AnyArray, query: AnyArray, k: int, n_jobs: int | None = None) -> AnyArray:
+def ground_truth(base: AnyArray, query: AnyArray, k: int) -> AnyArray:
     """The k nearest base points (q, k), ties by index; where it takes long, kept on disk.
 
     What is on disk, 800 MB for SIFT1M's 10,000 queries with 20,000 neighbours each, is mapped into
@@ -160,14 +160,12 @@ def ground_truth(base: AnyArray, query: AnyArray, k: int, n_jobs: int | None = N
     """
     k = min(k, len(base))
     if len(base) * len(query) < WORTH_KEEPING:
-        with context.using(n_jobs=n_jobs):
-            return neighbors.nearest(base, query, k)[0]
+        return neighbors.nearest(base, query, k)[0]
 
     def make(path: Path) -> None:
         out = np.lib.format.open_memmap(path, "w+", np.int32, (len(query), k))
-        with context.using(n_jobs=n_jobs):
-            for rows in threads.chunks(len(query), QUERIES_PER_CHUNK):
-                out[rows] = neighbors.nearest(base, query[rows], k)[0]
+        for rows in threads.chunks(len(query), QUERIES_PER_CHUNK):
+            out[rows] = neighbors.nearest(base, query[rows], k)[0]
         out.flush()
 
     path = cache.folder() / "ground-truth" / f"{_fingerprint(base, query)}-{k}.npy"

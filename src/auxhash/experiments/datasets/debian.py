@@ -1,5 +1,8 @@
 """Descriptions of Debian's packages as MiniLM vectors: real embeddings of real texts.
 
+There are about 60,000, some of them queries; `pairs` are titles with their descriptions, and
+`names` of the points are packages with their titles.
+
 The texts come through apt, from the archive that this machine uses, and change with it: their file
 begins with its own sum, which the protocol states. Each text has the licence of its package; those
 of Debian's main archive are all free. Needs `pip install 'auxhash[embeddings]'`.
@@ -11,9 +14,8 @@ import re
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-from auxhash.experiments.datasets import embedded, minilm
-from auxhash.experiments.datasets.dataset import Dataset
-from auxhash.experiments.datasets.embedded import Passage, Sizes, check_installed
+from auxhash.experiments.datasets import minilm
+from auxhash.experiments.datasets.embedded import Passage, Texts, check_installed, loaders
 from auxhash.experiments.datasets.fetch.archives import Member
 from auxhash.experiments.datasets.fetch.sources import AptLists, Collection, Snapshot
 
@@ -46,31 +48,6 @@ def from_lists(lists: Iterable[Path]) -> Iterator[Member]:
 FILES = Collection("debian", (Snapshot(TEXTS),), (AptLists(from_lists),), "debian-minilm")
 
 
-def load(
-    n_train: int | None = None,
-    n_base: int | None = None,
-    n_query: int = 2_000,
-    seed: int = 0,
-    n_neighbors: int = 100,
-) -> Dataset:
-    """About 60,000 descriptions, some of them queries; `pairs` are titles with their descriptions.
-
-    `names` of the points are packages with their titles.
-    """
-    return _load(False, Sizes(n_train, n_base, n_query, seed, n_neighbors))
-
-
-def load_small(
-    n_train: int | None = None,
-    n_base: int | None = None,
-    n_query: int = 500,
-    seed: int = 0,
-    n_neighbors: int = 100,
-) -> Dataset:
-    """`load` of 5,000 descriptions."""
-    return _load(True, Sizes(n_train, n_base, n_query, seed, n_neighbors))
-
-
 def passages() -> tuple[list[Passage], str]:
     """Return the descriptions with their titles, in the order of their file, and its checksum."""
     with (FILES.obtain() / TEXTS).open(encoding="utf-8", newline="\n") as lines:
@@ -81,10 +58,13 @@ def passages() -> tuple[list[Passage], str]:
     ], texts_sum
 
 
-def _load(small: bool, sizes: Sizes) -> Dataset:
-    texts, texts_sum = passages()
+def _texts() -> Texts:
+    descriptions, checksum = passages()
     about = (
-        f"descriptions of Debian packages (sha256 {texts_sum}; each under the licence of its "
+        f"descriptions of Debian packages (sha256 {checksum}; each under the licence of its "
         "package), queries drawn at random, questions are titles"
     )
-    return embedded.in_minilm("debian-minilm", texts, texts_sum, small, about, sizes)
+    return Texts(descriptions, checksum, about)
+
+
+load, load_small = loaders("debian-minilm", _texts)

@@ -123,54 +123,80 @@ class Passage:
 
 
 @dataclass(frozen=True)
-class Sizes:
-    """Sizes of the parts of a data set, as its loader's options of these names.
+class Texts:
+    """Passages, the checksum of their file, and what they are, in words."""
 
-    The ground truth is the n_neighbors nearest base points of each query; 0 leaves it out.
+    passages: Sequence[Passage]
+    checksum: str
+    about: str
+
+
+def loaders(
+    name: str, read: Callable[[], Texts]
+) -> tuple[Callable[..., Dataset], Callable[..., Dataset]]:
+    """The loaders of a data set of texts in MiniLM's vectors, and of its small form.
+
+    The small form is 5,000 passages, drawn at random once for all, of which 500 are queries.
     """
 
-    n_train: int | None
-    n_base: int | None
-    n_query: int
-    seed: int
-    n_neighbors: int
+    def load(
+        n_train: int | None = None,
+        n_base: int | None = None,
+        n_query: int = 2_000,
+        seed: int = 0,
+        n_neighbors: int = 100,
+    ) -> Dataset:
+        return _in_minilm(name, read(), None, (n_train, n_base, n_query), seed, n_neighbors)
+
+    def load_small(
+        n_train: int | None = None,
+        n_base: int | None = None,
+        n_query: int = 500,
+        seed: int = 0,
+        n_neighbors: int = 100,
+    ) -> Dataset:
+        sizes = n_train, n_base, n_query
+        return _in_minilm(f"{name}-small", read(), SMALL, sizes, seed, n_neighbors)
+
+    return load, load_small
 
 
-def in_minilm(
+def _in_minilm(
     name: str,
-    passages: Sequence[Passage],
-    texts_sum: str,
-    small: bool,
-    about: str,
-    sizes: Sizes,
+    texts: Texts,
+    n_passages: int | None,
+    sizes: tuple[int | None, int | None, int],
+    seed: int,
+    n_neighbors: int,
 ) -> Dataset:
-    """A data set of texts in MiniLM's vectors: passages as base and queries, and `pairs`.
+    """Passages as base and queries, so many of them or all, and questions as `pairs`.
 
-    Args:
-        texts_sum: checksum of the texts, by which vectors computed from them are known again.
-        small: 5,000 passages, drawn at random once for all, in place of all.
-        about: the texts in words.
+    `sizes` are those of train, base and query. The ground truth is the n_neighbors nearest base
+    points of each query; 0 leaves it out.
     """
-    n_neighbors = checks.integer("n_neighbors", sizes.n_neighbors, 0)
+    n_neighbors = checks.integer("n_neighbors", n_neighbors, 0)
+    passages = texts.passages
     askers = Counter(question for passage in passages for question in passage.questions)
-    order = stream(0, name).permutation(len(passages))  # any block takes as long as another
-    passages = [passages[row] for row in order[: SMALL if small else None]]
-    name += "-small" if small else ""
-    n, seed = len(passages), sizes.seed
-    train, base, query = split(n, sizes.n_train, sizes.n_base, sizes.n_query, seed)
+    # Any block takes as long as another; the small form begins as the large one does.
+    order = stream(0, name.removesuffix("-small")).permutation(len(passages))
+    passages = [passages[row] for row in order[:n_passages]]
+    n = len(passages)
+    train, base, query = split(n, *sizes, seed)
     asked = [  # a question that several passages answer has no one answer
         (question, row)
         for row, passage in enumerate(passages)
         for question in passage.questions
         if askers[question] == 1
     ]
-    texts = _objects([passage.text for passage in passages])
-    questions = _objects([question for question, _ in asked])
+    written = checks.objects([passage.text for passage in passages])
+    questions = checks.objects([question for question, _ in asked])
     X, Q = (
-        _embedded(cache.folder() / name / f"{kind}-{VERSION}-{texts_sum[:12]}.npy", part)
-        for kind, part in (("passages", texts), ("questions", questions))
+        _embedded(cache.folder() / name / f"{kind}-{VERSION}-{texts.checksum[:12]}.npy", part)
+        for kind, part in (("passages", written), ("questions", questions))
     )
-    everything = Points(X, texts=texts, names=_objects([passage.name for passage in passages]))
+    everything = Points(
+        X, texts=written, names=checks.objects([passage.name for passage in passages])
+    )
     learnt, searched, queries = (everything.take(rows) for rows in (train, base, query))
     truth = ground_truth(searched.X, queries.X, n_neighbors) if n_neighbors else None
     queries = replace(queries, neighbors=truth)
@@ -180,7 +206,9 @@ def in_minilm(
     pairs = Points(
         Q[answer >= 0], texts=questions[answer >= 0], neighbors=answer[answer >= 0, None]
     )
-    protocol = describe(name, about, learnt, searched, queries, within(learnt, searched), seed)
+    protocol = describe(
+        name, texts.about, learnt, searched, queries, within(learnt, searched), seed
+    )
     protocol += (
         f" Pairs: {len(pairs)} questions, each with the base point that answers it. Vectors of "
         "length 1 by all-MiniLM-L6-v2 (Apache 2.0)."
@@ -194,10 +222,3 @@ def _embedded(path: Path, texts: NDArray[np.object_]) -> AnyArray:
         return lambda rows: model(list(texts[rows]))
 
     return vectors(path, len(texts), minilm.DIMENSION, prepare)
-
-
-def _objects(texts: Sequence[str]) -> NDArray[np.object_]:
-    """An array of str objects: one of fixed width would be as wide as the longest text."""
-    out = np.empty(len(texts), object)
-    out[:] = texts
-    return out

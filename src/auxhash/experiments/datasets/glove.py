@@ -53,7 +53,6 @@ def load_100(
     seed: int = 0,
     n_neighbors: int = 100,
     unit_length: bool = True,
-    n_jobs: int | None = None,
 ) -> Dataset:
     """Vectors of 100 features; `words` says which are queries, base and training points."""
 
@@ -62,9 +61,7 @@ def load_100(
             from_json(stream, path)
 
     vectors = cache.obtain(cache.folder() / "glove-100" / MADE, make)
-    return words(
-        "glove-100", vectors, n_train, n_base, n_query, seed, n_neighbors, unit_length, n_jobs
-    )
+    return words("glove-100", vectors, n_train, n_base, n_query, seed, n_neighbors, unit_length)
 
 
 def load_50(
@@ -74,13 +71,10 @@ def load_50(
     seed: int = 0,
     n_neighbors: int = 100,
     unit_length: bool = True,
-    n_jobs: int | None = None,
 ) -> Dataset:
     """Vectors of 50 features; `words` says which are queries, base and training points."""
     vectors = cache.stored(WORDS_50.obtain() / NPY)
-    return words(
-        "glove-50", vectors, n_train, n_base, n_query, seed, n_neighbors, unit_length, n_jobs
-    )
+    return words("glove-50", vectors, n_train, n_base, n_query, seed, n_neighbors, unit_length)
 
 
 def vocabulary() -> list[str]:
@@ -100,7 +94,6 @@ def words(
     seed: int,
     n_neighbors: int,
     unit_length: bool,
-    n_jobs: int | None,
 ) -> Dataset:
     """The n_base + n_query most frequent words: queries drawn at random, the others the base.
 
@@ -121,7 +114,7 @@ def words(
     frequent = np.ascontiguousarray(vectors[: n_base + n_query])
     train, base, query = split(len(frequent), n_train, None, n_query, seed)
     unit = neighbors.normalized(frequent).astype(np.float32)
-    truth = ground_truth(unit[base], unit[query], n_neighbors, n_jobs) if n_neighbors else None
+    truth = ground_truth(unit[base], unit[query], n_neighbors) if n_neighbors else None
     X = unit if unit_length else frequent
     learnt, searched, asked = Points(X[train]), Points(X[base]), Points(X[query], neighbors=truth)
     about = (

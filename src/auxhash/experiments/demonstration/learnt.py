@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from auxhash.codes import Packed, n_bytes, pack, sign
-from auxhash.compute import context, threads
+from auxhash.compute import threads
 from auxhash.compute.arrays import AnyArray, Array
 from auxhash.compute.random import generator
 from auxhash.compute.version import __version__
@@ -71,7 +71,7 @@ class Learnt:
             raise ValueError("it does not hold what the page shows")
 
 
-def kept(data: Dataset, seed: int, folder: Path, n_jobs: int | None = None) -> Learnt:
+def kept(data: Dataset, seed: int, folder: Path) -> Learnt:
     """Result for a data set, read from a file in the folder; if there is none, learnt and written.
 
     A file of other settings is replaced, and so is a damaged one, with a warning. Where no file can
@@ -82,8 +82,7 @@ def kept(data: Dataset, seed: int, folder: Path, n_jobs: int | None = None) -> L
     before = _read(path, identity, data)
     if before is not None:
         return before
-    with context.using(n_jobs=n_jobs):
-        learnt = learn(data, seed)
+    learnt = learn(data, seed)
     coded, arrays = encode({"identity": identity, **vars(learnt)}, KIND)
     try:
         destination(path)

@@ -166,12 +166,10 @@ class Figure(Protocol):
     def claimed(self) -> Sequence[Verdict]:
         """The claims of the figure, none of them tested yet."""
 
-    def jobs(self, scale: Scale, n_jobs: int | None, part: Part = ALL) -> Sequence[Job]:
+    def jobs(self, scale: Scale, part: Part = ALL) -> Sequence[Job]:
         """Runs that the part needs."""
 
-    def content(
-        self, scale: Scale, cells: Cells, n_jobs: int | None, part: Part = ALL
-    ) -> FigureContent:
+    def content(self, scale: Scale, cells: Cells, part: Part = ALL) -> FigureContent:
         """Content from the existing cells; nothing is trained."""
 
 
@@ -192,16 +190,14 @@ class GroupFigure:
     def claimed(self) -> Sequence[Verdict]:
         return claims.judge(self.claims, [])
 
-    def jobs(self, scale: Scale, n_jobs: int | None, part: Part = ALL) -> Sequence[Job]:
-        groups = self._groups(scale, n_jobs, part)
+    def jobs(self, scale: Scale, part: Part = ALL) -> Sequence[Job]:
+        groups = self._groups(scale, part)
         # Seed by seed, so that pairs are drawn once; seed 0 of all runs comes first.
         trainings = dict.fromkeys(t for group in groups for t in group.trainings())
         return sorted(trainings, key=lambda training: training.seed)
 
-    def content(
-        self, scale: Scale, cells: Cells, n_jobs: int | None, part: Part = ALL
-    ) -> FigureContent:
-        groups = self._groups(scale, n_jobs, part)
+    def content(self, scale: Scale, cells: Cells, part: Part = ALL) -> FigureContent:
+        groups = self._groups(scale, part)
         records = [record for group in groups for record in group.records(cells)]
         galleries = [gallery(group, cells) for group in groups] if self.pictures else []
         shown = {one.why_none or one.title: one for one in galleries if one is not None}
@@ -214,15 +210,9 @@ class GroupFigure:
             list(_notes(scale, groups, records)),
         )
 
-    def _groups(self, scale: Scale, n_jobs: int | None, part: Part) -> list[Group]:
+    def _groups(self, scale: Scale, part: Part) -> list[Group]:
         groups = [
-            replace(
-                group,
-                n_jobs=n_jobs,
-                order=scale.order,
-                h_step=scale.h_step,
-                iterate=scale.iterate,
-            )
+            replace(group, order=scale.order, h_step=scale.h_step, iterate=scale.iterate)
             for group in self.groups(scale)
         ]
         return part.of(self.name, groups)
@@ -313,7 +303,7 @@ def of(records: Iterable[Record], **wanted: object) -> list[Record]:
 def _protocol(groups: Sequence[Group], cells: Cells) -> Iterable[tuple[str, str]]:
     for data in dict.fromkeys(group.data for group in groups):
         named = [group.name for group in groups if group.data == data]
-        yield f"Data of {', '.join(named)}", data.judged(groups[0].n_jobs).protocol
+        yield f"Data of {', '.join(named)}", data.judged().protocol
     for group in groups:
         yield (
             f"Training, {group.name}",

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from auxhash.compute import context, threads
+from auxhash.compute import threads
 from auxhash.compute.arrays import AnyArray, Array
 from auxhash.compute.neighbors import nearest
 from auxhash.compute.version import __version__
@@ -63,7 +63,6 @@ class MapRun:
     sizes: tuple[tuple[str, int], ...]
     loss: MapLoss
     mapping: str
-    n_jobs: int | None = None
 
     def __str__(self) -> str:
         return f"{self.loss}, {self.mapping}, {self.data}"
@@ -81,7 +80,7 @@ class MapRun:
         data = self.load()
         X, Q = (np.asarray(part.X, np.float64) for part in (data.train, data.query))
         y, query_y = np.asarray(data.train.y), np.asarray(data.query.y)
-        with context.using(n_jobs=self.n_jobs), threads.one_blas_thread():
+        with threads.one_blas_thread():
             energy, Z = _embedded(self.data, self.sizes, self.loss)
             path = Path(alpha=ALPHA, tol=TOL, first_steps=1)
             regress = regression(self.mapping, X, np.random.default_rng(1))
@@ -188,17 +187,15 @@ class Maps:
     def claimed(self) -> Sequence[Verdict]:
         return verdicts({})
 
-    def jobs(self, scale: Scale, n_jobs: int | None, part: Part = ALL) -> Sequence[MapRun]:
+    def jobs(self, scale: Scale, part: Part = ALL) -> Sequence[MapRun]:
         if part:
             raise ValueError(f"{self.name} has no parts: leave out{part}")
         data, sizes = SIZES[scale.name]
         cases = [(loss, mapping) for mapping in MAPPINGS for loss in LOSSES]
-        return [MapRun(data, tuple(sizes.items()), *case, n_jobs) for case in cases]
+        return [MapRun(data, tuple(sizes.items()), *case) for case in cases]
 
-    def content(
-        self, scale: Scale, cells: Cells, n_jobs: int | None, part: Part = ALL
-    ) -> FigureContent:
-        jobs = [job for job in self.jobs(scale, n_jobs, part) if job.configuration() in cells]
+    def content(self, scale: Scale, cells: Cells, part: Part = ALL) -> FigureContent:
+        jobs = [job for job in self.jobs(scale, part) if job.configuration() in cells]
         every = {(job.loss, job.mapping): cells.read(job.configuration()) for job in jobs}
         facts = {case: fact for case, (fact, _) in every.items()}
         # Where the direct regression agrees with the free map at once, there is no path.

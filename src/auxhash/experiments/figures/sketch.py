@@ -316,16 +316,14 @@ class Sketch:
     def claimed(self) -> Sequence[Verdict]:
         return verdicts([])
 
-    def jobs(self, scale: Scale, n_jobs: int | None, part: Part = ALL) -> Sequence[Draw]:
+    def jobs(self, scale: Scale, part: Part = ALL) -> Sequence[Draw]:
         if part:
             raise ValueError(f"{self.name} has no parts: leave out{part}")
         of_mac = scale.order, scale.h_step, scale.iterate
         return [Draw(seed, *of_mac) for seed in range(scale.sketches)]
 
-    def content(
-        self, scale: Scale, cells: Cells, n_jobs: int | None, part: Part = ALL
-    ) -> FigureContent:
-        draws = [draw for draw in self.jobs(scale, n_jobs, part) if draw.configuration() in cells]
+    def content(self, scale: Scale, cells: Cells, part: Part = ALL) -> FigureContent:
+        draws = [draw for draw in self.jobs(scale, part) if draw.configuration() in cells]
         every = [cells.read(draw.configuration()) for draw in draws]
         facts = [fact for fact, _ in every]
         return FigureContent(

@@ -1,24 +1,14 @@
 """The points of a .parquet or .npy file at any place, and their ids, chunk by chunk."""
 
 from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from auxhash.compute.arrays import AnyArray
-from auxhash.compute.extras import install
 from auxhash.files.npyfiles import checked_header
-from auxhash.files.parquetfiles import (
-    STREAMED,
-    Chosen,
-    arrow_errors,
-    check_nulls,
-    choose,
-    features_of,
-    is_text,
-)
+from auxhash.files.parquetfiles import Chosen, Parquet, check_nulls, choose, is_text
 from auxhash.files.shards.places import FileAt
 from auxhash.files.tables import check_features, check_finite
 
@@ -64,12 +54,13 @@ def look(place: FileAt, columns: Columns) -> Look:
         with place.open() as file:
             shape, _ = _header(place, file)
         return Look(shape[0], mark, (), shape[1], NUMBERED, False)
-    with _parquet(place) as file:
-        chosen, kind = _chosen(file.schema_arrow, place, columns)
-        n = file.metadata.num_rows
+    with place.open() as opened:
+        file = Parquet(str(place), opened)
+        chosen, kind = _chosen(file.schema, place, columns)
+        n = len(file)
         if not n:
             raise ValueError(f"{place} holds no rows")
-        width = _width(file, chosen, place)
+        width = file.width(chosen)
     return Look(n, mark, tuple(chosen.features), width, str(kind), not chosen.are_lists)
 
 
@@ -101,35 +92,15 @@ def _of_npy(place: FileAt, columns: Columns) -> Iterator[tuple[AnyArray, Any]]:
 
 
 def _of_parquet(place: FileAt, columns: Columns) -> Iterator[tuple[AnyArray, Any]]:
-    with _parquet(place) as file:
-        chosen, _ = _chosen(file.schema_arrow, place, columns)
-        first, width = 0, 0
-        wanted = [*chosen.features, columns.id]
-        size = rows_at_once(_width(file, chosen, place))
-        for batch in file.iter_batches(size, columns=wanted):
-            if not len(batch):
-                continue
-            X = features_of(batch, chosen, str(place), first)
-            if first and X.shape[1] != width:
-                raise ValueError(
-                    f"{place}: the lists in column {chosen.features[0]} differ in length: row 0 "
-                    f"has {width}, row {first} has {X.shape[1]}"
-                )
+    with place.open() as opened:
+        file, first = Parquet(str(place), opened), 0
+        chosen, _ = _chosen(file.schema, place, columns)
+        size = rows_at_once(file.width(chosen))
+        for X, batch in file.chunks(chosen, size, [columns.id]):
             ids = batch.column(columns.id)
             check_nulls(ids, str(place), columns.id, first)
-            width = X.shape[1]
             first += len(X)
             yield X, ids
-
-
-def _width(file: Any, chosen: Chosen, place: FileAt) -> int:
-    """Number of columns of the features; of lists, the length of the first."""
-    if not chosen.are_lists:
-        return len(chosen.features)
-    for batch in file.iter_batches(1, columns=list(chosen.features)):
-        if len(batch):  # a row group may be without rows
-            return int(features_of(batch, chosen, str(place)).shape[1])
-    return 0
 
 
 def rows_at_once(width: int) -> int:
@@ -168,18 +139,3 @@ def _chosen(schema: Any, place: FileAt, columns: Columns) -> tuple[Chosen, Any]:
         raise ValueError(f"{place}: column {name} must hold whole numbers or text, got {kind}")
     rest = schema.remove(schema.get_field_index(name))
     return choose(rest, str(place), columns.label), kind
-
-
-@contextmanager
-def _parquet(place: FileAt) -> Iterator[Any]:
-    """A .parquet file, of which no more than a few pages are in memory at a time."""
-    try:
-        from pyarrow import parquet
-    except ImportError:
-        raise ImportError(f"reading .parquet needs pyarrow: {install('data')}") from None
-    with arrow_errors(str(place)), place.open() as opened:
-        file = parquet.ParquetFile(opened, **STREAMED)
-        names = file.schema_arrow.names
-        if twice := [name for name in names if names.count(name) > 1]:
-            raise ValueError(f"{place} has two columns called {twice[0]!r}")
-        yield file

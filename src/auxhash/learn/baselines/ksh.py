@@ -115,8 +115,7 @@ class KSH(Pairwise):
             past = Y[:, :k]
 
             def residual(v: Array, past: Array = past) -> Array:
-                product: Array = b * S(v) - past @ (past.T @ v)
-                return product
+                return b * S(v) - past @ (past.T @ v)
 
             last = len(M) - 1
             start = eigh(M, subset_by_index=(last, last))[1][:, 0]

@@ -113,8 +113,7 @@ class FreshPairs:
         def part(chunk: slice) -> Single:
             S: Single = U[chunk] @ U.T
             _class_pulls(S, chunk.start, classes, self.weight, self.slope)
-            pull: Single = S @ U
-            return pull
+            return S @ U
 
         return np.concatenate(run(part, threads.chunks(len(U), POINTS_PER_TASK)))
 

@@ -111,8 +111,7 @@ class Rank:
             slope, total = _soft_rank(own @ sample.T, level, similar, chunk, least, weight)
             pull[:size][chunk] = slope @ sample - total * near
             pull[size : 2 * size][chunk] = -total * own
-            for_sample: Single = slope.T @ own
-            return for_sample
+            return slope.T @ own
 
         parts = Chunks(size, self.device.rows(POINTS_PER_TASK), run)
         pull[2 * size :] = parts.sum_here(part)

@@ -246,8 +246,7 @@ class Both:
 
     def usable(self) -> Numbers:
         first, second = (kind.usable() for kind in self.kinds)
-        points: Numbers = np.intersect1d(first, second)
-        return points
+        return np.intersect1d(first, second)
 
 
 class Either(NamedTuple):

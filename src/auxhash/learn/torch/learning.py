@@ -191,8 +191,7 @@ def encoded(
                 inner = slice(int(batch_rows[0]), int(batch_rows[-1]) + 1)
             outputs = forward(module, batches.take(inner), how, batches.place)
             chunks.append(outputs.cpu().numpy())
-    joined: Single = np.concatenate(chunks)
-    return joined
+    return np.concatenate(chunks)
 
 
 class Stepper:

@@ -61,8 +61,7 @@ class SmoothModule:
 
     def outputs(self, rows: Numbers | slice, run: threads.Run) -> Single:
         a = encoded(self.module, self.batches, rows, self.how)
-        normalized: Single = (a / self.size).astype(np.float32)
-        return normalized
+        return (a / self.size).astype(np.float32)
 
     def batch(self, rows: Numbers, run: threads.Run) -> Single:
         self.module.train()

@@ -121,8 +121,7 @@ class ExactSteps:
             return -gradient
         root = np.sqrt(weight)
         B, make = self._few_points(rows, root)
-        step: Array = B.T @ _solved(make, 1 / (2 * self.C), B @ gradient) - gradient
-        return step
+        return B.T @ _solved(make, 1 / (2 * self.C), B @ gradient) - gradient
 
     def _few_points(
         self, rows: NDArray[np.int64], root: Array

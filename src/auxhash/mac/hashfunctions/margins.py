@@ -82,8 +82,7 @@ class Margins:
             length = np.where(far, kept, newton)
             if not far.any():
                 break
-        result: Array = length
-        return result
+        return length
 
     def _weight(self, rows: slice) -> Array:
         return self.s if len(self.s) == 1 else self.s[rows]

@@ -37,8 +37,7 @@ def principal_axes(X: Array, n: int, method: str) -> tuple[Array, Array]:
 def random_rotation(n: int, rng: np.random.Generator) -> Array:
     """Return an orthogonal matrix (n, n), uniformly at random."""
     Q, R = np.linalg.qr(rng.standard_normal((n, n)))
-    rotation: Array = Q * np.where(np.diag(R) < 0, -1.0, 1.0)
-    return rotation
+    return Q * np.where(np.diag(R) < 0, -1.0, 1.0)
 
 
 def quantize(V: Array, R: Array, n_iter: int) -> tuple[Array, list[float]]:

@@ -236,8 +236,7 @@ class SmoothLinear:
     def outputs(self, rows: Numbers | slice, run: threads.Run) -> Single:
         parts, points = self.principal.parts(self.principal.points, rows, POINTS_PER_TASK, run)
         W = self.principal.turn(self.W)
-        outputs: Single = parts.join(lambda part: points(part) @ W)
-        return outputs
+        return parts.join(lambda part: points(part) @ W)
 
     def batch(self, rows: Numbers, run: threads.Run) -> Single:
         return self.outputs(rows, run)
@@ -317,8 +316,7 @@ class SmoothNetwork:
             own = X(part)
             return self._combined(own, self._hidden(own))
 
-        outputs: Single = parts.join(combined)
-        return outputs
+        return parts.join(combined)
 
     def batch(self, rows: Numbers, run: threads.Run) -> Single:
         X = self.principal.take(rows)

@@ -163,8 +163,7 @@ def _gram(F: Matrix, parts: Parts) -> Array:
         return part.T @ part
 
     if not isinstance(F, Computed):
-        total: Array = parts.sum(product)
-        return total
+        return parts.sum(product)
     if "gram" not in F.memo:
         F.memo["gram"] = parts.sum_here(product)
     kept: Array = F.memo["gram"]

@@ -41,8 +41,7 @@ def _hits(tally: Tally, ranks: Counts, weight: Array) -> Array:
     """Return relevant points up to each rank, summed over the queries with weights 1 or 1/R."""
     if tally.walk is not None:
         at = tally.walk.hits if (weight == 1).all() else tally.walk.gains
-        summed: Array = np.cumsum(at)[ranks - 1].astype(np.float64)
-        return summed
+        return np.cumsum(at)[ranks - 1].astype(np.float64)
     share = _share(tally)
     before = tally.before
     if len(ranks) <= MAX_SEPARATE_RANKS:
@@ -53,8 +52,7 @@ def _hits(tally: Tally, ranks: Counts, weight: Array) -> Array:
     slope = np.zeros(places)
     slope += np.bincount(before.ravel(), change, places)
     slope -= np.bincount((before + tally.points).ravel(), change, places)
-    curve: Array = np.cumsum(np.cumsum(slope[:-1]))[ranks - 1]
-    return curve
+    return np.cumsum(np.cumsum(slope[:-1]))[ranks - 1]
 
 
 def _share(tally: Tally) -> Array:
@@ -129,5 +127,4 @@ def _choose(n: Counts | np.int64, k: Counts | np.int64) -> Any:
 def ratio(part: ArrayLike, counts: AnyArray) -> Array:
     """Return part / counts, and 0 where the count is 0."""
     shape = np.broadcast_shapes(np.shape(part), counts.shape)
-    ratio: Array = np.divide(part, counts, out=np.zeros(shape), where=counts > 0)
-    return ratio
+    return np.divide(part, counts, out=np.zeros(shape), where=counts > 0)

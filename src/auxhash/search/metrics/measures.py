@@ -205,8 +205,7 @@ def bit_correlation(
 
     def count(rows: slice) -> Single:
         ones = bits[rows].astype(np.float32)  # counts are exact up to 2^24
-        both: Single = ones.T @ ones
-        return both
+        return ones.T @ ones
 
     with context.using(n_jobs=n_jobs), threads.pool() as run:
         both = np.sum(
