@@ -1,7 +1,7 @@
 """The paper's figures at its size, run by run in one queue that can be stopped: make figures.
 
-python -m benchmarks figures [--list] [--figures NAME ...] [--h-steps plain monotone] [--seeds N]
-    [--hours H] [--jobs N] [--results FILE] [--folder FOLDER]
+python -m benchmarks figures [--list] [--figures NAME ...] [--methods NAME ...]
+    [--h-steps plain monotone] [--seeds N] [--hours H] [--jobs N] [--results FILE] [--folder FOLDER]
 
 Every run that docs/results has no record of, in both orders of the blocks and both forms of MAC's
 h step, each once for all figures that show it: MACquad last, seed by seed, data set by data set,
@@ -28,7 +28,7 @@ from auxhash.experiments.figures import FIGURES
 from auxhash.experiments.figures.figure import GroupFigure
 from auxhash.experiments.groups import PAPERS, TWO_STEP_OF, Group, PlannedRun
 from auxhash.experiments.numbers import entries
-from auxhash.experiments.scales import TINY, Scale
+from auxhash.experiments.scales import PAPER, TINY, Scale
 from auxhash.mac.loop import H_STEPS, HStep, Returned
 from auxhash.mac.presets import ORDER
 from benchmarks.records import DOCS, Record, append, drop_cut_line
@@ -70,6 +70,8 @@ def main(small: bool = False, options: Sequence[str] = ()) -> None:
     figures = [name for name, one in FIGURES.items() if isinstance(one, GroupFigure)]
     parser.add_argument("--list", action="store_true")
     parser.add_argument("--figures", choices=figures, nargs="+", default=figures)
+    methods = {run.method for name in figures for _, _, run in _members(name, PAPER)}
+    parser.add_argument("--methods", choices=sorted(methods), nargs="+", metavar="NAME")
     parser.add_argument("--h-steps", choices=H_STEPS, nargs="+", default=["plain", "monotone"])
     parser.add_argument("--seeds", type=int, default=1)
     parser.add_argument("--hours", type=float, default=math.inf, help="start none after that")
@@ -87,6 +89,7 @@ def main(small: bool = False, options: Sequence[str] = ()) -> None:
     results = asked.results or made["FIGURES_FILE"]
     scale = made["SCALE"]
     runs = queue(asked.figures, asked.h_steps, asked.seeds, scale, results, asked.jobs)
+    runs = [one for one in runs if one.run.method in (asked.methods or [one.run.method])]
     if asked.list:
         for one in runs:
             print(f"{one.seconds / 3600:6.2f} h  {one}")
