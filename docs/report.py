@@ -27,7 +27,6 @@ CITATION = (
     "R. Raziperchikolaei and M. Á. Carreira-Perpiñán, “Optimizing affinity-based binary hashing "
     "using auxiliary coordinates”, NIPS 2016."
 )
-SECTIONS = {"run-time": "Run time"}  # of docs/verdicts.md, whose titles do not end with the figure
 SUMMARY = runpy.run_path(str(DOCS / "summary.py"))
 VERDICTS: dict[str, Any] = SUMMARY["VERDICTS"]
 COLUMNS: dict[Any, str] = VERDICTS["COLUMNS"]
@@ -42,7 +41,7 @@ LINKS = {
     "#the-h-step": "the-h-step",
     "#what-differs": "appendix-what-differs-from-the-paper",
     "setting.md": "where-mac-starts",
-    **{f"#{name}": name for name in VERDICTS["FIGURES"]},
+    **{f"#{SUMMARY['anchor'](SUMMARY['heading_of'](name))}": name for name in VERDICTS["FIGURES"]},
     **{f"#{SUMMARY['anchor'](name)}": SUMMARY["anchor"](name) for name in SUMMARY["REASONS"]},
 }
 STYLE = """<style>
@@ -185,25 +184,22 @@ def data_table(results: dict[str, dict[str, Any]]) -> str:
                 macs = [record for record in result["records"] if record.method in PAPERS]
                 runs[kind] = runs.get(kind, 0) + len(macs)
         counts = [str(runs.get(kind, 0)) for kind in COLUMNS]
-        number = f"[{figure.number}](#{name})"
-        cells = number, "; ".join(data), ",\u00a0".join(bits), ", ".join(methods), *counts
+        cells = (
+            SUMMARY["link"](name),
+            "; ".join(data),
+            ",\u00a0".join(bits),
+            ", ".join(methods),
+            *counts,
+        )
         rows.append(f"| {' | '.join(cells)} |")
-    head = [
-        "figure",
-        "data",
-        "bits",
-        "methods",
-        *(f"MAC, {n}" for n in SUMMARY["COLUMNS"].values()),
-    ]
+    settings = (f"MAC, {name}" for name in SUMMARY["COLUMNS"].values())
+    head = ["figure", "data", "bits", "methods", *settings]
     return f"| {' | '.join(head)} |\n{'|---' * len(head)}|\n" + "\n".join(rows)
 
 
 def _figure(name: str, panels: dict[str, Any], verdicts: dict[str, str]) -> str:
     """Curves of a figure, of every order and h step, and its verdicts."""
     figure = VERDICTS["FIGURES"][name]
-    title = next(
-        each for each in verdicts if each == SECTIONS.get(name) or each.endswith(f": {name}")
-    )
     drawn = [
         _curves(
             f"{COLUMNS[kind]}{' (' + panel + ')' if panel != name else ''}", figure, own["records"]
@@ -218,7 +214,7 @@ def _figure(name: str, panels: dict[str, Any], verdicts: dict[str, str]) -> str:
         drawn = [html("```{raw} html\n:file: pictures/sketch.html\n```")]
     return (
         f"<section id='{name}'><h2>{escape(FIGURE_TITLES[name])}</h2>{''.join(drawn)}"
-        f"{html(verdicts[title])}</section>"
+        f"{html(verdicts[SUMMARY['heading_of'](name)])}</section>"
     )
 
 

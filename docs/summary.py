@@ -130,8 +130,7 @@ class Judged:
     @property
     def place(self) -> str:
         """The figure's number as a link, with the data of its panels."""
-        number = f"[{FIGURES[self.figure].number}](#{self.figure})"
-        return f"{number}, {self.data}" if self.data else number
+        return f"{link(self.figure)}, {self.data}" if self.data else link(self.figure)
 
     def kinds(self, word: str) -> list[Kind]:
         """Settings with this verdict, preliminary ones among them."""
@@ -242,6 +241,20 @@ def names(each: Judged) -> list[str]:
     return [*(f"{each.data}: {name}" for name in words), *words]
 
 
+def link(figure: str) -> str:
+    """The figure's number, with a link to its section."""
+    return f"[{FIGURES[figure].number}](#{anchor(heading_of(figure))})"
+
+
+def heading_of(figure: str) -> str:
+    """The heading of a figure's section in docs/verdicts.md."""
+    headings = re.findall(r"^## (.+)$", (DOCS / "verdicts.md").read_text("utf-8"), re.MULTILINE)
+    return next(h for h in headings if h == APART.get(figure) or h.endswith(f": {figure}"))
+
+
+APART = {"run-time": "Run time"}  # whose heading does not end with the figure
+
+
 def anchor(heading: str) -> str:
     return re.sub(r"[^a-z0-9]+", "-", heading.lower()).strip("-")
 
@@ -302,8 +315,9 @@ def gains() -> str:
             for two_step, mac in TWO_STEP_OF.items():
                 cells = [_gain(of.get(kind, []), mac, two_step) for kind in COLUMNS]
                 if any(cells):
-                    place = f"[{figure.number}](#{name})"
-                    rows.append([place, _data(group), mac, *(cell or NOTHING for cell in cells)])
+                    rows.append(
+                        [link(name), _data(group), mac, *(cell or NOTHING for cell in cells)]
+                    )
     return table(["figure", "data", "method", *COLUMNS.values()], rows)
 
 
@@ -330,7 +344,7 @@ def _gain(records: Sequence[Record], mac: str, two_step: str) -> str:
     having = [record for record in records if GAINED in record.precision]
     shares = claims.paired(having, mac, two_step, lambda r: r.precision[GAINED])
     if not losses or not shares:
-        return ""
+        return NOTHING
     fall = np.mean([1 - pair.a / pair.b for pair in losses])
     gain = np.mean([pair.a - pair.b for pair in shares])
     return f"{fall:.2%}, {gain:+.3f} ({len(losses)})"

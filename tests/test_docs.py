@@ -9,12 +9,14 @@ from itertools import product
 from pathlib import Path
 from types import SimpleNamespace
 
+import numpy as np
 import pytest
 
 from auxhash.cli import main
 from auxhash.experiments import scales
+from auxhash.experiments.figures.figure import GroupFigure
 from auxhash.mac.loop import H_STEPS
-from benchmarks import bits, hstep, maps, queries, setting
+from benchmarks import bits, figures, hstep, maps, queries, setting
 from benchmarks.records import read
 from tests import pages
 from tests.stores.engines import without_sve
@@ -166,6 +168,14 @@ def test_verdicts_are_those_of_the_results():
         assert f"{{include}} results/{path.name}" in text
 
 
+def test_missing_runs_are_those_of_the_queue():
+    made = script("verdicts")
+    names = [n for n, one in made["FIGURES"].items() if isinstance(one, GroupFigure)]
+    runs = figures.queue(names, H_STEPS, 1, made["SCALE"], made["FIGURES_FILE"])
+    assert figures.TABLE.read_text("utf-8") == figures.table(runs)
+    assert f"| {len(runs)} |" in figures.table(runs).splitlines()[-1]
+
+
 def test_claims_that_fail_are_explained():
     """Each by one reason of the page; and no reason is left of a claim that holds."""
     made, text = script("summary"), (DOCS / "verdicts.md").read_text("utf-8")
@@ -180,6 +190,25 @@ def test_claims_that_fail_are_explained():
     _, why = text.split("## Why claims fail\n")
     why, *_ = why.split("\n## ")
     assert re.findall(r"^### (.+)$", why, re.MULTILINE) == list(made["REASONS"])
+
+
+def test_what_the_answer_says_is_so():
+    """Of the records there are: its words on sizes and on other methods."""
+    made = script("summary")
+    verdicts = {(each.figure, each.words): each.verdict for each in made["judged"]()}
+    assert verdicts["sup-nestederr", "cut usually outperforms quad"] == "not held"
+    assert verdicts["unsup-comparison", "With sufficiently many bits they beat ITQ"] == "not held"
+    falls: dict = {}
+    for pair in made["VERDICTS"]["figure_pairs"]():
+        name, _, _, order = pair[0]["case"]
+        own = falls.setdefault((name, order), [])
+        own.append([1 - run["loss"] / run["two_step"]["loss"] for run in pair])
+    one, other = (np.mean(falls["cifar10-gist", order], axis=0) for order in scales.ORDERS.values())
+    for monotone, plain in (one, other):
+        assert 1.5 <= plain / monotone <= 3  # "about twice as much"
+    assert min(one / other) >= 3  # "much" in one order, "little" in random order
+    quad = [own for (name, words), own in verdicts.items() if "MACquad than" in words]
+    assert quad == ["not held"]  # "next to nothing to gain"
 
 
 def test_numbers_of_several_settings_make_one_sentence():
@@ -331,10 +360,10 @@ def test_the_report_is_one_document_with_every_claim_and_every_setting(tmp_path,
     made = script("report")
     made["main"](tmp_path / "report.html")
     text = (tmp_path / "report.html").read_text("utf-8")
-    figures = made["VERDICTS"]["FIGURES"].values()
-    for words in (figure.title for figure in figures):
+    shown = made["VERDICTS"]["FIGURES"].values()
+    for words in (figure.title for figure in shown):
         assert f"{html.escape(words)}</h2>" in text
-    for words in (claim.words for figure in figures for claim in figure.claimed):
+    for words in (claim.words for figure in shown for claim in figure.claimed):
         assert html.escape(words, quote=False) in text.replace("&quot;", '"')
     heads = [
         "Abstract",
@@ -349,7 +378,7 @@ def test_the_report_is_one_document_with_every_claim_and_every_setting(tmp_path,
     ]
     places = [text.index(f"<h2>{head}</h2>") for head in heads]
     assert places == sorted(places)
-    assert text.count("<summary>blocks in one order, monotone h step") >= len(figures) - 1
+    assert text.count("<summary>blocks in one order, monotone h step") >= len(shown) - 1
     linked = set(re.findall(r"href=['\"]#([^'\"]+)", text))
     assert linked <= set(re.findall(r"<(?:section|h3) id='([^']+)'", text))
     assert "{include}" not in text
