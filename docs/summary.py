@@ -5,6 +5,7 @@ order of the blocks and both forms of MAC's h step: claims that held wherever th
 those that held nowhere, and the others; how many of each; and what MAC gains.
 """
 
+import json
 import re
 import runpy
 from collections.abc import Iterator, Mapping, Sequence
@@ -30,81 +31,9 @@ COLUMNS: dict[Kind, str] = {
 }
 HELD, NOT_HELD, SO_FAR = "held", "not held", "so far "
 # Headings of the section "Why claims fail" of docs/verdicts.md, and the claims that each explains.
-# "and so on" are the claims that go on from one, "data: claim" is of that data set alone.
-REASONS: dict[str, tuple[str, ...]] = {
-    "A good start leaves little": (
-        "The loss is significantly and consistently lower with MACcut than with cut",
-        "In all cases MACcut is better than cut, in the loss and in precision and recall",
-        "Reducing the loss nearly always translates into better precision (MACcut)",
-        "The gain is usually larger for linear than for kernel hash functions",
-        "MACcut outperforms cut",
-        "MACcut and MACquad outperform the others often by a large margin",
-        "With sufficiently many bits, MACcut and MACquad beat ITQ, and are the only ones to",
-    ),
-    "quad is better than cut": (
-        "MACquad reduces the loss more than quad, in all cases",
-        "... and with MACquad than with quad",
-        "... and MACquad better than quad",
-        "Reducing the loss nearly always translates into better precision (MACquad)",
-        "The gain of MACquad, too, is usually larger for linear",
-        "cut usually outperforms quad",
-        "cut usually outperforms quad in precision and recall, too",
-        "MACcut usually outperforms MACquad",
-        "MACquad and MACcut end up very similar",
-        "MACcut and MACquad generally outperform all other methods, in nearly all situations",
-        "MACquad outperforms quad",
-        "MACcut beats MACquad most of the time",
-        "MACcut is generally better than MACquad",
-        "Both MAC results are very close",
-    ),
-    "Two sweeps": (
-        "With pseudolabels, MACcut and MACquad outperform the other methods in nearly all cases",
-    ),
-    "KSH learns by gradients": (
-        "MACcut reduces the loss more than the original KSH, in all cases",
-        "The loss of MACcut is consistently lower than with rounding (STH, KSH)",
-        "The loss of MACquad is consistently lower than with rounding (STH, KSH)",
-    ),
-    "A kernel is another hash function": (
-        "The gain of MAC is often comparable to that of going from linear to kernel",
-        "The gain of MACquad, too, is often comparable to that of a kernel",
-    ),
-    "eSPLH holds its codes": (
-        "With eSPLH too, MACcut outperforms cut in loss and precision, linear or kernel",
-    ),
-    "When the codes begin to move": (
-        "Typically the algorithm makes most progress at the beginning",
-        "MAC stops after 10 to 20 iterations",
-        "With 48 bits MAC stops after 10 to 20 iterations",
-    ),
-    "Refused steps come in a row": (
-        "Validation: the mu after a skipped one will likely work",
-        "Validation: in the end it skips all remaining mu",
-    ),
-    "What an iteration costs": (
-        "An iteration takes as long with MACcut as with MACquad (2 minutes on a laptop)",
-        "The iterations after the first are faster",
-        "The average cost of an iteration is lower than that of the two-step approach",
-        "MAC is comparable to iterating the two-step method a few times",
-        "Kernel SVMs by LIBSVM give similar results, but are much slower",
-    ),
-    "Neighbours by distance": (
-        "infinite-mnist: MACcut and MACquad generally outperform all other methods, in nearly all "
-        "situations",
-        "infinite-mnist: MACcut and MACquad outperform the others often by a large margin",
-        "infinite-mnist: With sufficiently many bits, MACcut and MACquad beat ITQ, and are the "
-        "only ones to",
-        "... while its precision is low",
-    ),
-    "Few empty codes": (
-        "In most precision/recall curves, precision drops for very small and very large r",
-    ),
-    "Not yet noise": ("... but would likely not generalise well",),
-    "Twelve points": (
-        "MAC finds a better hash function than two-step hashing",
-        "Nor are the realizable codes nearest to the free codes",
-    ),
-}
+# A claim that goes on from one of these ("...") has the same reason, if no other names it; "DATA: "
+# before a claim is for that data set alone.
+REASONS: dict[str, list[str]] = json.loads((FOLDER / "reasons.json").read_text("utf-8"))
 SURE = re.compile("It can fail by|It cannot fail")
 NOTHING = "\N{EN DASH}"  # where there is no run
 NUMBER = r"[-+]?\d+(?:,\d{3})*(?:\.\d+)?%?(?: of \d+)?"
@@ -122,17 +51,17 @@ class Judged:
     by_kind: Mapping[Kind, tuple[str, str]]
 
     @property
-    def told(self) -> str:
+    def sentence(self) -> str:
         """The claim as a sentence of its own."""
         words = self.words if self.claim == self.words else f"{self.claim} {self.words}"
         return f"{words}{' †' if self.ours else ''}"
 
     @property
-    def place(self) -> str:
+    def figure_link(self) -> str:
         """The figure's number as a link, with the data of its panels."""
         return f"{link(self.figure)}, {self.data}" if self.data else link(self.figure)
 
-    def kinds(self, word: str) -> list[Kind]:
+    def settings_with(self, word: str) -> list[Kind]:
         """Settings with this verdict, preliminary ones among them."""
         return [kind for kind, own in self.by_kind.items() if own[0].removeprefix(SO_FAR) == word]
 
@@ -193,7 +122,7 @@ def count(every: Sequence[Judged]) -> str:
 
 def listed(every: Sequence[Judged], with_reasons: bool = False) -> str:
     """Claims with the same verdict in all settings, the numbers of these, and why."""
-    rows = [[each.place, each.told, merged(each.by_kind, list(COLUMNS))] for each in every]
+    rows = [[each.figure_link, each.sentence, joined_numbers(each.by_kind)] for each in every]
     if not with_reasons:
         return table(["figure", "claim", "numbers"], rows)
     rows = [[*row, why(each)] for row, each in zip(rows, every, strict=True)]
@@ -204,10 +133,10 @@ def mixed(every: Sequence[Judged]) -> str:
     """Claims that hold in some settings alone."""
     rows = [
         [
-            each.place,
-            each.told,
-            *("; ".join(_named(each, kind) for kind in each.kinds(word)) for word in WORDS),
-            merged(each.by_kind, list(COLUMNS)),
+            each.figure_link,
+            each.sentence,
+            *("; ".join(_named(each, kind) for kind in each.settings_with(word)) for word in WORDS),
+            joined_numbers(each.by_kind),
             why(each),
         ]
         for each in every
@@ -249,18 +178,18 @@ def link(figure: str) -> str:
 def heading_of(figure: str) -> str:
     """The heading of a figure's section in docs/verdicts.md."""
     headings = re.findall(r"^## (.+)$", (DOCS / "verdicts.md").read_text("utf-8"), re.MULTILINE)
-    return next(h for h in headings if h == APART.get(figure) or h.endswith(f": {figure}"))
+    return next(h for h in headings if h == OTHER_HEADINGS.get(figure) or h.endswith(f": {figure}"))
 
 
-APART = {"run-time": "Run time"}  # whose heading does not end with the figure
+OTHER_HEADINGS = {"run-time": "Run time"}  # the others end with the name of the figure
 
 
 def anchor(heading: str) -> str:
     return re.sub(r"[^a-z0-9]+", "-", heading.lower()).strip("-")
 
 
-def brief(numbers: str) -> str:
-    """The clauses of a verdict that say what was needed, and the averages that follow them.
+def key_clauses(numbers: str) -> str:
+    """Return the clauses of a verdict that say what was needed, and the averages that follow them.
 
     A clause that goes on from the one before brings it along; one without a number, the next.
     """
@@ -276,24 +205,26 @@ def brief(numbers: str) -> str:
     return "; ".join(kept or first)
 
 
-def merged(by_kind: Mapping[Kind, tuple[str, str]], kinds: Sequence[Kind]) -> str:
-    """The brief numbers of all settings in one sentence: each number as often as it differs.
+def joined_numbers(by_kind: Mapping[Kind, tuple[str, str]]) -> str:
+    """Return the key clauses of all settings as one sentence: a number as often as it differs.
 
     Its values are in the order of the settings, an asterisk for a preliminary verdict, a dash where
     there is none; those of the plain h step are left out if there is neither.
     """
     forms: dict[str, dict[Kind, list[str]]] = {}
     for kind, (_, numbers) in by_kind.items():
-        words = brief(numbers)
+        words = key_clauses(numbers)
         forms.setdefault(re.sub(NUMBER, "#", words), {})[kind] = re.findall(NUMBER, words)
     if len(forms) > 1:
-        return "; ".join(f"**{COLUMNS[kind]}**: {brief(by_kind[kind][1])}" for kind in by_kind)
+        return "; ".join(
+            f"**{COLUMNS[kind]}**: {key_clauses(by_kind[kind][1])}" for kind in by_kind
+        )
     [(form, values)] = forms.items()
     early = {kind for kind, (verdict, _) in by_kind.items() if verdict.startswith(SO_FAR)}
     pieces = form.split("#")
     for at in range(len(pieces) - 1):
         own = {kind: each[at] for kind, each in values.items()}
-        marked = [own[k] + "\\*" * (k in early) if k in own else NOTHING for k in kinds]
+        marked = [own[k] + "\\*" * (k in early) if k in own else NOTHING for k in COLUMNS]
         every = " / ".join(marked).removesuffix(f" / {NOTHING}" * 2)
         pieces[at] += next(iter(own.values())) if len({*own.values()}) == 1 else every
     return "".join(pieces)
@@ -314,10 +245,8 @@ def gains() -> str:
             of = {kind: _of(own["records"], group.name) for kind, own in results.items()}
             for two_step, mac in TWO_STEP_OF.items():
                 cells = [_gain(of.get(kind, []), mac, two_step) for kind in COLUMNS]
-                if any(cells):
-                    rows.append(
-                        [link(name), _data(group), mac, *(cell or NOTHING for cell in cells)]
-                    )
+                if set(cells) != {NOTHING}:
+                    rows.append([link(name), _data(group), mac, *cells])
     return table(["figure", "data", "method", *COLUMNS.values()], rows)
 
 
@@ -328,10 +257,10 @@ def _data(group: Any) -> str:
     kinds = "linear" if group.hash_functions == ("linear",) else "linear and kernel"
     cosine = ", cosine" if group.data.cosine else ""
     pairs = "" if group.pairs == VERDICTS["SCALE"].pairs else ", κ {} / {:,}".format(*group.pairs)
-    return f"{group.data.name}{cosine}, {claims_name(group.loss)}, {kinds}{pairs}"
+    return f"{group.data.name}{cosine}, {loss_name(group.loss)}, {kinds}{pairs}"
 
 
-def claims_name(loss: str) -> str:
+def loss_name(loss: str) -> str:
     return {"ksh": "KSH", "esplh": "eSPLH"}[loss]
 
 

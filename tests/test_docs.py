@@ -183,7 +183,7 @@ def test_claims_that_fail_are_explained():
         assert path.read_text("utf-8") == table
         assert f"{{include}} summary/{path.name}" in text
     failing = [each for each in made["judged"]() if not each.ours and each.verdict != "held"]
-    unexplained = [each.told for each in failing if not made["reason"](each)]
+    unexplained = [each.sentence for each in failing if not made["reason"](each)]
     assert not unexplained
     known = {name for each in failing for name in made["names"](each)}
     assert {words for own in made["REASONS"].values() for words in own} <= known
@@ -219,14 +219,14 @@ def test_numbers_of_several_settings_make_one_sentence():
     def merged(*numbers):
         verdicts = zip(("held", "not held", "so far held"), numbers, strict=False)
         told = {kind: (v, words.format(*n)) for kind, (v, n) in zip(kinds, verdicts, strict=False)}
-        return made["merged"](told, kinds)
+        return made["joined_numbers"](told)
 
     two = merged((12, "+0.5%", 1), (1, "-0.25%", 1))
     assert two == "Ahead in 12 of 12 / 1 of 12 cases (needed: all); by +0.5% / -0.25% on average"
     assert merged((3, 1, 1), (3, 1, 9)) == "Ahead in 3 of 12 cases (needed: all); by 1 on average"
     assert "by 1 / 2 / 3\\* / \N{EN DASH} on" in merged((3, 1, 1), (3, 2, 1), (3, 3, 1))
     apart = {kinds[0]: ("held", "In 1 of 2. Rest."), kinds[2]: ("not held", "By 3 bits.")}
-    assert made["merged"](apart, kinds) == (
+    assert made["joined_numbers"](apart) == (
         "**one order, monotone**: In 1 of 2; **one order, plain**: By 3 bits"
     )
 
