@@ -197,7 +197,8 @@ def key_clauses(numbers: str) -> str:
     kept = list[str]()
     for before, clause in pairwise(["", *clauses]):
         if "(needed" in clause:
-            kept += [before, clause] if before and not clause[0].isupper() else [clause]
+            goes_on = before and before not in kept and not clause[0].isupper()
+            kept += [before, clause] if goes_on else [clause]
         elif "(needed" in before and "on average" in clause:
             kept.append(clause.split("on average")[0] + "on average")
     at = next(at for at, clause in enumerate(clauses) if re.search(NUMBER, clause))

@@ -207,6 +207,9 @@ def test_what_the_answer_says_is_so():
     for monotone, plain in (one, other):
         assert 1.5 <= plain / monotone <= 3  # "about twice as much"
     assert min(one / other) >= 3  # "much" in one order, "little" in random order
+    alone = [each for each in made["judged"]() if not each.verdict and not each.ours]
+    by_plain = [{h_step for _, h_step in each.settings_with("held")} == {"plain"} for each in alone]
+    assert sum(by_plain) >= 3  # "several claims hold that fail otherwise"
     quad = [own for (name, words), own in verdicts.items() if "MACquad than" in words]
     assert quad == ["not held"]  # "next to nothing to gain"
 
@@ -225,6 +228,10 @@ def test_numbers_of_several_settings_make_one_sentence():
     assert two == "Ahead in 12 of 12 / 1 of 12 cases (needed: all); by +0.5% / -0.25% on average"
     assert merged((3, 1, 1), (3, 1, 9)) == "Ahead in 3 of 12 cases (needed: all); by 1 on average"
     assert "by 1 / 2 / 3\\* / \N{EN DASH} on" in merged((3, 1, 1), (3, 2, 1), (3, 3, 1))
+    whole = (
+        "By 3% (needed: 5%); nearer in 1 of 2 (needed: all)"  # the second goes on from the first
+    )
+    assert made["key_clauses"](f"{whole}; more.") == whole
     apart = {kinds[0]: ("held", "In 1 of 2. Rest."), kinds[2]: ("not held", "By 3 bits.")}
     assert made["joined_numbers"](apart) == (
         "**one order, monotone**: In 1 of 2; **one order, plain**: By 3 bits"
