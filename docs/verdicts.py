@@ -236,7 +236,8 @@ def figure_pairs() -> Pairs:
         for (method, run), start in papers.items():
             key = TWO_STEP_OF.get(method, ""), run
             if key in ours and key in papers:
-                case = run.data.name, run.loss, run.hash_function, ORDERS[order]
+                data = f"{run.data.name}{', cosine' * run.data.cosine}"
+                case = data, run.loss, run.hash_function, ORDERS[order]
                 two_step = {"loss": start.loss, "precision": start.precision[100]}
                 a, b = (
                     {"loss": record.loss, "two_step": two_step, "case": case}

@@ -207,6 +207,10 @@ def test_what_the_answer_says_is_so():
     for monotone, plain in (one, other):
         assert 1.5 <= plain / monotone <= 3  # "about twice as much"
     assert min(one / other) >= 3  # "much" in one order, "little" in random order
+    assert not [name for name, _ in falls if "sift" in name]  # "not run on SIFT"
+    digits = [pair for (name, _), own in falls.items() if name == "infinite-mnist" for pair in own]
+    monotone, plain = np.mean(digits, axis=0)
+    assert plain / monotone >= 1.5  # "no less than that"
     alone = [each for each in made["judged"]() if not each.verdict and not each.ours]
     by_plain = [{h_step for _, h_step in each.settings_with("held")} == {"plain"} for each in alone]
     assert sum(by_plain) >= 3  # "several claims hold that fail otherwise"
