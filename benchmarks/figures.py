@@ -1,14 +1,14 @@
 """The paper's figures at its size, run by run in one queue that can be stopped: make figures.
 
-python -m benchmarks figures [--list] [--figures NAME ...] [--h-steps plain monotone] [--seeds N]
-    [--hours H] [--jobs N] [--results FILE] [--folder FOLDER]
+python -m benchmarks figures [--list | --tables] [--figures NAME ...] [--methods NAME ...]
+    [--h-steps plain monotone] [--seeds N] [--hours H] [--jobs N] [--results FILE] [--folder FOLDER]
 
 Every run that docs/results has no record of, in both orders of the blocks and both forms of MAC's
 h step, each once for all figures that show it: MACquad last, seed by seed, data set by data set,
 the shortest first, by the times of runs like it. Its records are appended to
 docs/results/figures.jsonl, of which docs/verdicts.py makes columns of their own, and its codes are
 kept in FOLDER, where `auxhash reproduce` finds them. `--list` shows the queue and the hours that it
-will take.
+will take; `--tables` writes these, figure by figure, for docs/verdicts.md.
 """
 
 import argparse
@@ -28,13 +28,14 @@ from auxhash.experiments.figures import FIGURES
 from auxhash.experiments.figures.figure import GroupFigure
 from auxhash.experiments.groups import PAPERS, TWO_STEP_OF, Group, PlannedRun
 from auxhash.experiments.numbers import entries
-from auxhash.experiments.scales import TINY, Scale
+from auxhash.experiments.scales import PAPER, TINY, Scale
 from auxhash.mac.loop import H_STEPS, HStep, Returned
 from auxhash.mac.presets import ORDER
 from benchmarks.records import DOCS, Record, append, drop_cut_line
 
 ITERATES: dict[HStep, Returned] = {"plain": "last", "monotone": "lowest"}  # which MAC returns
 UNKNOWN_SECONDS = 60.0  # of a method that no run is known of: one of the quick ones
+TABLE = DOCS / "summary" / "missing.md"
 Times = Sequence[tuple[PlannedRun, float]]
 
 
@@ -69,7 +70,10 @@ def main(small: bool = False, options: Sequence[str] = ()) -> None:
     parser = argparse.ArgumentParser("python -m benchmarks figures")
     figures = [name for name, one in FIGURES.items() if isinstance(one, GroupFigure)]
     parser.add_argument("--list", action="store_true")
+    parser.add_argument("--tables", action="store_true")
     parser.add_argument("--figures", choices=figures, nargs="+", default=figures)
+    methods = {run.method for name in figures for _, _, run in _members(name, PAPER)}
+    parser.add_argument("--methods", choices=sorted(methods), nargs="+", metavar="NAME")
     parser.add_argument("--h-steps", choices=H_STEPS, nargs="+", default=["plain", "monotone"])
     parser.add_argument("--seeds", type=int, default=1)
     parser.add_argument("--hours", type=float, default=math.inf, help="start none after that")
@@ -87,7 +91,10 @@ def main(small: bool = False, options: Sequence[str] = ()) -> None:
     results = asked.results or made["FIGURES_FILE"]
     scale = made["SCALE"]
     runs = queue(asked.figures, asked.h_steps, asked.seeds, scale, results)
-    if asked.list:
+    runs = [one for one in runs if one.run.method in (asked.methods or [one.run.method])]
+    if asked.tables:
+        TABLE.write_text(table(runs), "utf-8")
+    elif asked.list:
         for one in runs:
             print(f"{one.seconds / 3600:6.2f} h  {one}")
         hours = sum(one.seconds for one in runs) / 3600
@@ -95,6 +102,22 @@ def main(small: bool = False, options: Sequence[str] = ()) -> None:
     else:
         with context.using(n_jobs=asked.jobs):
             make(runs, Cells(asked.folder), results, asked.hours)
+
+
+def table(runs: Sequence[Queued]) -> str:
+    """The runs without a record and the hours that they take, by figure, method and h step."""
+    groups: dict[tuple[str, str, str], list[Queued]] = {}
+    for one in sorted(runs, key=lambda one: (one.run.n_bits, one.run.hash_function)):
+        groups.setdefault((one.figure, one.run.method, one.run.h_step), []).append(one)
+    lines = ["| figure | method | h step | missing | runs | hours |", "|---" * 6 + "|"]
+    for names in sorted(groups, key=lambda names: (list(FIGURES).index(names[0]), *names[1:])):
+        own = groups[names]
+        cells = dict.fromkeys(f"{one.run.hash_function} {one.run.n_bits}" for one in own)
+        hours = sum(one.seconds for one in own) / 3600
+        row = *names, ", ".join(cells), str(len(own)), f"{hours:.1f}"
+        lines.append(f"| {' | '.join(row)} |")
+    hours = sum(one.seconds for one in runs) / 3600
+    return "\n".join([*lines, f"| all | | | | {len(runs)} | {hours:.0f} |"]) + "\n"
 
 
 def make(runs: Sequence[Queued], cells: Cells, results: Path, hours: float) -> None:

@@ -16,7 +16,7 @@ version = release = auxhash.__version__
 extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.napoleon"]
 myst_enable_extensions = ["dollarmath"]
 myst_heading_anchors = 3
-exclude_patterns = ["_build", "tables", "pictures", "results"]
+exclude_patterns = ["_build", "tables", "pictures", "results", "summary"]
 
 html_theme = "furo"
 html_title = f"auxhash {version}"

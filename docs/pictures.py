@@ -492,11 +492,13 @@ def optima() -> list[Panel]:
 def verdicts() -> list[Panel]:
     """Every claim of every figure: held (blue), not held (vermillion), neither (empty).
 
-    A panel for each order and h step that most figures were run with.
+    Paler where runs are missing that would say something about it. A panel for each order and h
+    step that most figures were run with.
     """
     made = runpy.run_path(str(DOCS / "verdicts.py"))
     every = {name: made["results_of"](one, name) for name, one in made["FIGURES"].items()}
     panels: list[Panel] = []
+    shades = {"held": -0.8, "not held": 0.8, "so far held": -0.35, "so far not held": 0.35}
     for kind, told in made["COLUMNS"].items():
         if 2 * sum(kind in results for results in every.values()) < len(every):
             continue
@@ -504,10 +506,7 @@ def verdicts() -> list[Panel]:
         for name, figure in made["FIGURES"].items():
             results = every[name].get(kind, {"verdicts": []})
             words = {verdict["claim"]: verdict["verdict"] for verdict in results["verdicts"]}
-            rows[name] = [
-                {"held": -0.8, "not held": 0.8}.get(words.get(claim.words, ""), 0.0)
-                for claim in figure.claimed
-            ]
+            rows[name] = [shades.get(words.get(claim.words, ""), 0.0) for claim in figure.claimed]
         most = max(map(len, rows.values()))
         values = [row + [0.0] * (most - len(row)) for row in rows.values()]
         setting = told.removeprefix("blocks in ").removesuffix(" h step")

@@ -2,7 +2,8 @@
 
 Writes docs/_build/report.html, which needs no network: abstract, question, setting, what held, what
 did not and why, then every figure with its curves and verdicts, and what differs. All of it is made
-of docs/results; the words are those of docs/verdicts.md and docs/setting.md.
+of docs/results; the words are those of docs/verdicts.md and docs/setting.md, the tables of claims
+those of docs/summary.py.
 """
 
 import re
@@ -26,27 +27,28 @@ CITATION = (
     "R. Raziperchikolaei and M. Á. Carreira-Perpiñán, “Optimizing affinity-based binary hashing "
     "using auxiliary coordinates”, NIPS 2016."
 )
-SECTIONS = {"run-time": "Run time"}  # of docs/verdicts.md, whose titles do not end with the figure
-VERDICTS = runpy.run_path(str(DOCS / "verdicts.py"))
+SUMMARY = runpy.run_path(str(DOCS / "summary.py"))
+VERDICTS: dict[str, Any] = SUMMARY["VERDICTS"]
 COLUMNS: dict[Any, str] = VERDICTS["COLUMNS"]
 WHERE_MAC_STARTS, DIFFERS = "Where MAC starts", "Appendix: what differs from the paper"
-# Sections of the report that links of the pages lead to; other links are words here.
-LINKS = {
-    "#what-fails-in-both-orders": "Why",
-    "#the-h-step": "The h step",
-    "#what-differs": DIFFERS,
-    "setting.md": WHERE_MAC_STARTS,
-    **{f"#{name}": name for name in VERDICTS["FIGURES"]},
-}
+GAINS, WHY = "What MAC gains", "Why claims fail"
 FIGURE_TITLES = {
     name: f"{figure.number}, {name}. {figure.title}" for name, figure in VERDICTS["FIGURES"].items()
 }
+# Sections of the report that links of the pages lead to; other links are words here.
+LINKS = {
+    "#how-to-read-the-tables": "how-the-claims-are-judged",
+    "#the-h-step": "the-h-step",
+    "#what-differs": "appendix-what-differs-from-the-paper",
+    "setting.md": "where-mac-starts",
+    **{f"#{SUMMARY['anchor'](SUMMARY['heading_of'](name))}": name for name in VERDICTS["FIGURES"]},
+    **{f"#{SUMMARY['anchor'](name)}": SUMMARY["anchor"](name) for name in SUMMARY["REASONS"]},
+}
 STYLE = """<style>
 section p, section ul, section ol { max-width: 50rem }
-.contents { columns: 2; column-gap: 2.5rem; max-width: 60rem; padding-left: 1.2rem }
+.contents { columns: 2 18rem; column-gap: 2.5rem; max-width: 60rem; padding-left: 1.2rem }
 .contents li { font-size: 0.9rem }
-td:first-child { min-width: 7rem }
-.listed td:nth-child(2) { min-width: 14rem }
+td:first-child { min-width: 4.5rem }
 </style>"""
 
 
@@ -56,13 +58,13 @@ def main(output: Path = OUTPUT) -> None:
     verdicts, setting = (parts((DOCS / f"{name}.md").read_text("utf-8")) for name in PAGES)
     numbered = {
         "Question": verdicts["Question"],
-        "Setting": verdicts["Setting"],
-        "How the claims are judged": f"{verdicts['How to read the tables']}\n\n"
-        f"{data_table(results)}",
-        "What held": f"{verdicts['What holds in both orders']}\n\n{listed(results, 'held')}",
-        "What did not hold": listed(results, "not held"),
-        "Why": verdicts["What fails in both orders"],
-        "What held in one order alone": verdicts["What holds in one order alone"],
+        "Setting": f"{verdicts['Setting']}\n\n{data_table(results)}",
+        "How the claims are judged": verdicts["How to read the tables"],
+        GAINS: verdicts[GAINS],
+        "What held": unfolded(verdicts["What holds in every setting"]),
+        "What held in some settings alone": unfolded(verdicts["What holds in some settings alone"]),
+        "What did not hold": unfolded(verdicts["What fails in every setting"]),
+        WHY: reasons(verdicts),
         "The h step": verdicts["The h step"],
         WHERE_MAC_STARTS: f"{setting['Question']}\n\n{setting['Answer']}",
     }
@@ -72,15 +74,36 @@ def main(output: Path = OUTPUT) -> None:
         STYLE,
         f"<header><h1>{TITLE}</h1><p class='about'>A reproduction of {CITATION} Made by <code>make "
         f"report</code> from the results that auxhash {__version__} keeps.</p></header>",
-        section("Abstract", f"{counted(results)}\n\n{verdicts['Answer']}"),
+        section("Abstract", f"{ABSTRACT}\n\n{verdicts['Answer']}"),
         contents([*titles, figures, *FIGURE_TITLES.values(), DIFFERS]),
         *map(section, titles, numbered.values()),
-        section(figures, "Every setting that was run. The verdicts are folded away."),
+        section(figures, "Curves and verdicts of every setting that was run."),
         *(_figure(name, own, verdicts) for name, own in results.items()),
         section(DIFFERS, verdicts["What differs"]),
     ]
     output.parent.mkdir(parents=True, exist_ok=True)
     output.write_text(document(TITLE, body), "utf-8")
+
+
+ABSTRACT = (
+    "We ran the figures of the paper again with a program of our own, and turned what it says "
+    "about them into tests of the numbers, which can fail. They were run with the blocks of `cut` "
+    "in one order or in random order, of which the paper says nothing, and with two forms of MAC's "
+    "h step: ours, “monotone”, and the paper's, “plain”."
+)
+
+
+def unfolded(text: str) -> str:
+    return text.replace("<details>", "<details open>", 1)
+
+
+def reasons(verdicts: dict[str, str]) -> str:
+    """The section on why claims fail, with its parts, to which the tables lead."""
+    parts = (
+        f"<h3 id='{SUMMARY['anchor'](name)}'>{name}</h3>\n\n{verdicts[name]}"
+        for name in SUMMARY["REASONS"]
+    )
+    return "\n\n".join([verdicts[WHY], *parts])
 
 
 def contents(titles: Sequence[str]) -> str:
@@ -116,7 +139,9 @@ def html(text: str) -> str:
     text = re.sub(pictures, lambda m: (DOCS / m[1]).read_text("utf-8"), text)
     text = re.sub(r"\[([^]]+)\]\((?!http)([^)]*)\)", _link, text)
     text = re.sub(r"\$([^$\n]+)\$", lambda m: m[1].replace(r"\mu", "μ"), text)
-    text = text.replace('<div class="plots">', '<div class="plots" style="--columns:2">')
+    text = text.replace("plot-legend", "legend").replace(
+        '<div class="plots">', '<div class="plots" style="--columns:2">'
+    )
     text = re.sub(r"\*\*((so far )?(not )?held)\*\*", _verdict, text)
     made: str = MarkdownIt("commonmark", {"html": True}).enable("table").render(text)
     return made.replace("<table>", '<div class="wide"><table>').replace(
@@ -127,7 +152,7 @@ def html(text: str) -> str:
 def _link(found: re.Match[str]) -> str:
     """A link inside of the report, or words."""
     words, to = found.groups()
-    return f"[{words}](#{place(LINKS[to])})" if to in LINKS else words
+    return f"[{words}](#{LINKS[to]})" if to in LINKS else words
 
 
 def _verdict(found: re.Match[str]) -> str:
@@ -142,51 +167,8 @@ def _results(figure: Any) -> dict[str, Any]:
     return {name: results for name, results in found.items() if results}
 
 
-def _words(figure: Any, results: dict[Any, Any]) -> dict[str, dict[Any, tuple[str, str]]]:
-    """Verdict and numbers of each claim of a figure, by order and h step, where it was judged.
-
-    A claim that goes on from the one before is told with it; those of ours are marked.
-    """
-    claims: dict[str, dict[Any, tuple[str, str]]] = {}
-    first = ""
-    for claim in figure.claimed:
-        first = first if claim.words.startswith("...") else claim.words
-        words = claim.words if first == claim.words else f"{first} {claim.words}"
-        for kind, own in results.items():
-            for verdict in own["verdicts"]:
-                if verdict["claim"] == claim.words and verdict["verdict"] in ("held", "not held"):
-                    by_kind = claims.setdefault(f"{words}{' †' if claim.ours else ''}", {})
-                    by_kind[kind] = verdict["verdict"], verdict["numbers"]
-    return claims
-
-
-def counted(results: dict[str, dict[str, Any]]) -> str:
-    """How many of the paper's claims held, by order and h step."""
-    words = [
-        by_kind
-        for name, panels in results.items()
-        for own in panels.values()
-        for claim, by_kind in _words(VERDICTS["FIGURES"][name], own).items()
-        if not claim.endswith("†")
-    ]
-    rows = []
-    for kind, name in COLUMNS.items():
-        each = [by_kind[kind][0] for by_kind in words if kind in by_kind]
-        if each:
-            rows.append(f"| {name} | {len(each)} | {each.count('held')} |")
-    return (
-        "We ran the figures of the paper again with a program of our own, and turned what it says "
-        "about them into tests of the numbers, which can fail. They were run with the blocks of "
-        "`cut` in one order or in random order, of which the paper says nothing, and with two "
-        "forms of MAC's h step: ours, “monotone”, and the paper's, “plain”. Where runs of MACcut "
-        "are missing, or all of MACquad, claims do not count; one that is tested on two data sets "
-        "counts twice.\n\n"
-        "| setting | claims of the paper tested | held |\n|---|---|---|\n" + "\n".join(rows)
-    )
-
-
 def data_table(results: dict[str, dict[str, Any]]) -> str:
-    """Data, points, bits and methods of each figure, and the runs of MAC in each setting."""
+    """Data, points, bits and methods of each figure, and how many runs MAC had in each setting."""
     rows = []
     for name, panels in results.items():
         figure = VERDICTS["FIGURES"][name]
@@ -201,51 +183,23 @@ def data_table(results: dict[str, dict[str, Any]]) -> str:
             for kind, result in own.items():
                 macs = [record for record in result["records"] if record.method in PAPERS]
                 runs[kind] = runs.get(kind, 0) + len(macs)
-        counts = [str(runs.get(kind, "none")) for kind in COLUMNS]
-        number = f"[{figure.number}](#{name})"
-        cells = number, "; ".join(data), ",\u00a0".join(bits), ", ".join(methods), *counts
+        counts = [str(runs.get(kind, 0)) for kind in COLUMNS]
+        cells = (
+            SUMMARY["link"](name),
+            "; ".join(data),
+            ",\u00a0".join(bits),
+            ", ".join(methods),
+            *counts,
+        )
         rows.append(f"| {' | '.join(cells)} |")
-    head = [
-        "figure",
-        "data",
-        "bits",
-        "methods",
-        *(f"runs of MAC, {name}" for name in COLUMNS.values()),
-    ]
+    settings = (f"MAC, {name}" for name in SUMMARY["COLUMNS"].values())
+    head = ["figure", "data", "bits", "methods", *settings]
     return f"| {' | '.join(head)} |\n{'|---' * len(head)}|\n" + "\n".join(rows)
-
-
-def listed(results: dict[str, dict[str, Any]], word: str) -> str:
-    """The claims with this verdict in every setting that was run, and, below, in some alone."""
-    always, sometimes = list[str](), list[str]()
-    for name, panels in results.items():
-        for panel, own in panels.items():
-            apart = panel.removeprefix(name).strip("-")
-            figure = f"[{VERDICTS['FIGURES'][name].number}](#{name}){apart and f', {apart}'}"
-            for claim, by_kind in _words(VERDICTS["FIGURES"][name], own).items():
-                agree = [kind for kind, verdict in by_kind.items() if verdict[0] == word]
-                if len(agree) == len(by_kind):
-                    always.append(f"| {figure} | {claim} | {by_kind[agree[0]][1]} |")
-                elif agree:
-                    kinds = "; ".join(COLUMNS[kind] for kind in agree)
-                    sometimes.append(f"| {figure} | {claim} | {kinds} |")
-    head = "| figure | claim | {} |\n|---|---|---|\n"
-    return (
-        "<div class='listed'>\n\n"
-        f"In every setting that was run (numbers: {next(iter(COLUMNS.values()))}, where there are "
-        f"some):\n\n{head.format('numbers')}"
-        + "\n".join(always)
-        + "\n\nIn some settings alone:\n\n"
-        f"{head.format('with')}" + "\n".join(sometimes) + "\n\n</div>"
-    )
 
 
 def _figure(name: str, panels: dict[str, Any], verdicts: dict[str, str]) -> str:
     """Curves of a figure, of every order and h step, and its verdicts."""
     figure = VERDICTS["FIGURES"][name]
-    title = next(
-        each for each in verdicts if each == SECTIONS.get(name) or each.endswith(f": {name}")
-    )
     drawn = [
         _curves(
             f"{COLUMNS[kind]}{' (' + panel + ')' if panel != name else ''}", figure, own["records"]
@@ -254,11 +208,13 @@ def _figure(name: str, panels: dict[str, Any], verdicts: dict[str, str]) -> str:
         for kind, own in results.items()
         if isinstance(figure, GroupFigure)
     ]
-    if not drawn:
+    if drawn:
+        drawn[0] = unfolded(drawn[0])
+    else:
         drawn = [html("```{raw} html\n:file: pictures/sketch.html\n```")]
     return (
         f"<section id='{name}'><h2>{escape(FIGURE_TITLES[name])}</h2>{''.join(drawn)}"
-        f"{html(verdicts[title])}</section>"
+        f"{html(verdicts[SUMMARY['heading_of'](name)])}</section>"
     )
 
 
@@ -266,7 +222,7 @@ def _curves(title: str, figure: GroupFigure, records: Sequence[Any]) -> str:
     groups = [g for g in figure.groups(VERDICTS["SCALE"]) if g.name in {r.group for r in records}]
     shown = "".join(drawn_section(each) for each in figure.sections(groups, records))
     shown = shown.replace("<h2>", "<h3>").replace("</h2>", "</h3>")
-    return f"<details open><summary>{escape(title)}</summary>{shown}</details>"
+    return f"<details><summary>{escape(title)}</summary>{shown}</details>"
 
 
 if __name__ == "__main__":

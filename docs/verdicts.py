@@ -8,12 +8,14 @@ and by the same runs in the files of other figures. These runs had MAC's h step 
 returned the iterate of lowest L(h). figures.jsonl, of `python -m benchmarks figures`, has runs that
 they lack, and those of the paper's h step, "plain", which return the last iterate and have columns
 of their own; those of the sketch are in FIGURE-plain.json and FIGURE-plain-fixed.json.
+docs/summary.py makes the tables over all figures.
 A figure with panels on a second data set may have them in files of their own, FIGURE-DATA.json and
 FIGURE-DATA-fixed.json, and then in a second table.
 """
 
 import json
 import re
+import runpy
 from collections.abc import Collection, Sequence
 from dataclasses import replace
 from functools import lru_cache
@@ -234,7 +236,8 @@ def figure_pairs() -> Pairs:
         for (method, run), start in papers.items():
             key = TWO_STEP_OF.get(method, ""), run
             if key in ours and key in papers:
-                case = run.data.name, run.loss, run.hash_function, ORDERS[order]
+                data = f"{run.data.name}{', cosine' * run.data.cosine}"
+                case = data, run.loss, run.hash_function, ORDERS[order]
                 two_step = {"loss": start.loss, "precision": start.precision[100]}
                 a, b = (
                     {"loss": record.loss, "two_step": two_step, "case": case}
@@ -326,8 +329,7 @@ def results_of(figure: Figure, name: str) -> Results:
 def of_queue(figure: GroupFigure, name: str, kind: Kind) -> dict[str, Any]:
     """Results out of figures.jsonl alone; none without a run of MAC.
 
-    Where runs of MACcut are missing, or all of MACquad, verdicts are preliminary: those of what is
-    there so far.
+    Verdicts that rest on fewer runs than with the monotone h step are preliminary: "so far".
     """
     panels = [data for data in APART if name.endswith(data)]
     groups = [
@@ -341,16 +343,26 @@ def of_queue(figure: GroupFigure, name: str, kind: Kind) -> dict[str, Any]:
         return {}
     seeds = f"{len({record.seed for record in macs})} of {SCALE.seeds} seeds of MAC were run."
     verdicts = _written(claims.judge(figure.claims, _alike(records)))
-    shown = {method for group in groups for method in group.methods if method in PAPERS}
-    none_of = shown - {record.method for record in macs}
-    if "MACquad" in none_of or _missing(_with_methods(groups, ["MACcut"]), macs):
-        verdicts = [v | {"verdict": f"so far {v['verdict']}"} for v in verdicts]
+    waiting = _waiting(figure, _of_other_figures(groups, (kind[0], "monotone")), records)
+    verdicts = [
+        v | {"verdict": f"so far {v['verdict']}"} if v["claim"] in waiting else v for v in verdicts
+    ]
     return {
         "command": QUEUE,
         "notes": list(filter(None, [seeds, _missing(_with_methods(groups, PAPERS), macs)])),
         "verdicts": verdicts,
         "records": records,
     }
+
+
+def _waiting(
+    figure: GroupFigure, complete: Sequence[Record], records: Sequence[Record]
+) -> set[str]:
+    """The claims that runs say something about which are complete, but not among the records."""
+    known = {record.key for record in records}
+    fewer = [record for record in complete if record.key in known]
+    both = (claims.judge(figure.claims, _alike(each)) for each in (complete, fewer))
+    return {a.words for a, b in zip(*both, strict=True) if a.numbers != b.numbers}
 
 
 def _written(verdicts: Sequence[claims.Verdict]) -> list[dict[str, str]]:
@@ -557,3 +569,4 @@ def _line(cells: list[str]) -> str:
 if __name__ == "__main__":
     for path, made in tables().items():
         path.write_text(made, "utf-8")
+    runpy.run_path(str(Path(__file__).parent / "summary.py"), run_name="__main__")

@@ -492,6 +492,16 @@ def test_macquad_comes_last_and_every_run_has_a_line_of_its_own(tmp_path):
     assert len(set(map(str, runs))) == len(runs)
 
 
+def test_a_part_of_the_queue_is_that_of_figures_and_methods(tmp_path, capsys):
+    options = ["--list", "--results", str(tmp_path / "figures.jsonl"), "--figures", "sup-cosine"]
+    figures.main(options=[*options, "--methods", "MACcut"])
+    listed = capsys.readouterr().out.splitlines()
+    assert {line.split(" h  ")[1].split(",")[0] for line in listed[:-1]} == {"sup-cosine: MACcut"}
+    assert listed[-1].startswith(f"{len(listed) - 1} runs")
+    with pytest.raises(SystemExit):
+        figures.main(options=[*options, "--methods", "MACcat"])
+
+
 def test_times_of_the_same_h_step_come_first(tmp_path):
     [run, *_] = (
         one.run
