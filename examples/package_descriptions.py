@@ -19,9 +19,13 @@ from auxhash.index import rerank
 
 
 def of_debian() -> tuple[list[str], NDArray[np.float32]]:
-    """Return names and MiniLM vectors (n, 384) of 4,500 packages."""
+    """Return names and MiniLM vectors (n, 384) of about 4,500 packages.
+
+    Of two versions of a package in the archive the first is taken.
+    """
     base = datasets.load("debian-minilm-small").base
-    return [str(name) for name in base.names], base.X
+    names, rows = np.unique(base.names.astype(str), return_index=True)
+    return names.tolist(), base.X[rows]
 
 
 def of_python() -> tuple[list[str], NDArray[np.float32]]:
