@@ -7,6 +7,8 @@ BASE := $(VENV)/.base
 READY := $(VENV)/.ready
 # Python compiles what it imports: to compile all that is installed took half of the installation.
 PIP = $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile
+# uv installs in a quarter of pip's time; where it cannot, pip does.
+INSTALL = $(PIP) --only-binary uv uv && $(BIN)/uv pip install --quiet --python $(BIN)/python
 
 PAGE := tests/serve/test_page.py tests/experiments/test_layout.py
 SERVICE := $(addprefix tests/serve/test_,client.py costs.py schema.py server.py) tests/experiments/demonstration/test_show.py
@@ -99,7 +101,7 @@ report: $(READY)  ## what was found of the paper, as one document: docs/_build/r
 $(BASE): pyproject.toml  # what users get, and nothing more
 	$(PYTHON) -c 'import sys; assert sys.version_info >= (3, 11), "Python 3.11 or later is needed"'
 	$(PYTHON) -m venv $(VENV)
-	$(PIP) --editable .
+	($(INSTALL) --editable .) || $(PIP) --editable .
 	touch $(BASE)
 
 $(READY): $(BASE)
