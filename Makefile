@@ -6,9 +6,11 @@ BIN := $(VENV)/bin
 BASE := $(VENV)/.base
 READY := $(VENV)/.ready
 # Python compiles what it imports: to compile all that is installed took half of the installation.
-PIP = $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile
-# uv installs in a quarter of pip's time; where it cannot, pip does.
-INSTALL = $(PIP) --only-binary uv uv && $(BIN)/uv pip install --quiet --python $(BIN)/python
+QUIETLY = install --quiet --disable-pip-version-check --no-compile
+PIP = $(BIN)/python -m pip $(QUIETLY)
+# Where the pip of $(PYTHON) can get uv, it installs in a quarter of the time, pip included.
+UV = $(PYTHON) -m pip --python $(BIN)/python $(QUIETLY) --only-binary uv uv
+INSTALL = $(UV) && $(BIN)/uv pip install --quiet --python $(BIN)/python 'pip>=24'
 
 PAGE := tests/serve/test_page.py tests/experiments/test_layout.py
 SERVICE := $(addprefix tests/serve/test_,client.py costs.py schema.py server.py) tests/experiments/demonstration/test_show.py
@@ -100,8 +102,8 @@ report: $(READY)  ## what was found of the paper, as one document: docs/_build/r
 
 $(BASE): pyproject.toml  # what users get, and nothing more
 	$(PYTHON) -c 'import sys; assert sys.version_info >= (3, 11), "Python 3.11 or later is needed"'
-	$(PYTHON) -m venv $(VENV)
-	($(INSTALL) --editable .) || $(PIP) --editable .
+	$(PYTHON) -m venv --without-pip $(VENV)
+	($(INSTALL) --editable .) || ($(BIN)/python -m ensurepip && $(PIP) --editable .)
 	touch $(BASE)
 
 $(READY): $(BASE)
