@@ -75,7 +75,9 @@ matrix: $(VENV)/.release  ## make test-alone on each Python, newest and lowest d
 	$(BIN)/python -m tests.release.matrix $(MATRIX)
 
 coverage: $(VENV)/.release  ## which lines of the package no test of make test runs
-	OMP_NUM_THREADS=1 $(BIN)/coverage run --source=auxhash -m pytest $(MAY_SKIP) $(PART)
+	rm -f .coverage .coverage.*
+	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/coverage run -m pytest -n 2 --dist worksteal $(MAY_SKIP) $(PART)
+	$(BIN)/coverage combine --quiet
 	$(BIN)/coverage report --skip-covered --sort=miss
 
 dist: $(VENV)/.release  ## wheel and source archive in dist/, checked, and tried without the checkout
@@ -132,4 +134,4 @@ $(VENV)/.torch: $(READY)  # TORCH=torch==2.13.0 takes a build that is at hand
 	touch $(VENV)/.torch
 
 clean:
-	rm -rf $(VENV) dist .coverage docs/_build .mypy_cache .pytest_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) dist .coverage* docs/_build .mypy_cache .pytest_cache .ruff_cache .hypothesis
