@@ -45,8 +45,8 @@ class Cells:
 
     def write(self, configuration: Configuration, facts: dict[str, Any], arrays: Arrays) -> None:
         """Keep what a run measured (`facts`, as JSON) and made (`arrays`)."""
-        told = {"configuration": configuration, "facts": facts, "arrays": sorted(arrays)}
-        kept: dict[str, Any] = {"record": np.array(json.dumps(told)), **arrays}
+        record = {"configuration": configuration, "facts": facts, "arrays": sorted(arrays)}
+        kept: dict[str, Any] = {"record": np.array(json.dumps(record)), **arrays}
         with writing(self.path(configuration)) as temporary, temporary.open("wb") as file:
             np.savez(file, **kept)
         self._looked_at.pop(self.path(configuration), None)
