@@ -6,7 +6,11 @@ BIN := $(VENV)/bin
 BASE := $(VENV)/.base
 READY := $(VENV)/.ready
 # Python compiles what it imports: to compile all that is installed took half of the installation.
-PIP = $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile
+QUIETLY = install --quiet --disable-pip-version-check --no-compile
+PIP = $(BIN)/python -m pip $(QUIETLY)
+# Where the pip of $(PYTHON) can get uv, it installs in a quarter of the time, pip included.
+UV = $(PYTHON) -m pip --python $(BIN)/python $(QUIETLY) --only-binary uv uv
+INSTALL = $(UV) && $(BIN)/uv pip install --quiet --python $(BIN)/python 'pip>=24'
 
 PAGE := tests/serve/test_page.py tests/experiments/test_layout.py
 SERVICE := $(addprefix tests/serve/test_,client.py costs.py schema.py server.py) tests/experiments/demonstration/test_show.py
@@ -71,7 +75,9 @@ matrix: $(VENV)/.release  ## make test-alone on each Python, newest and lowest d
 	$(BIN)/python -m tests.release.matrix $(MATRIX)
 
 coverage: $(VENV)/.release  ## which lines of the package no test of make test runs
-	OMP_NUM_THREADS=1 $(BIN)/coverage run --source=auxhash -m pytest $(MAY_SKIP) $(PART)
+	rm -f .coverage .coverage.*
+	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/coverage run -m pytest -n 2 --dist worksteal $(MAY_SKIP) $(PART)
+	$(BIN)/coverage combine --quiet
 	$(BIN)/coverage report --skip-covered --sort=miss
 
 dist: $(VENV)/.release  ## wheel and source archive in dist/, checked, and tried without the checkout
@@ -98,8 +104,8 @@ report: $(READY)  ## what was found of the paper, as one document: docs/_build/r
 
 $(BASE): pyproject.toml  # what users get, and nothing more
 	$(PYTHON) -c 'import sys; assert sys.version_info >= (3, 11), "Python 3.11 or later is needed"'
-	$(PYTHON) -m venv $(VENV)
-	$(PIP) --editable .
+	$(PYTHON) -m venv --without-pip $(VENV)
+	($(INSTALL) --editable .) || ($(BIN)/python -m ensurepip && $(PIP) --editable .)
 	touch $(BASE)
 
 $(READY): $(BASE)
@@ -128,4 +134,4 @@ $(VENV)/.torch: $(READY)  # TORCH=torch==2.13.0 takes a build that is at hand
 	touch $(VENV)/.torch
 
 clean:
-	rm -rf $(VENV) dist .coverage docs/_build .mypy_cache .pytest_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) dist .coverage* docs/_build .mypy_cache .pytest_cache .ruff_cache .hypothesis

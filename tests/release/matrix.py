@@ -70,7 +70,8 @@ def run(python: str, cell: Record) -> Record:
         only_wheels = "--only-binary :all: --no-binary auxhash"
         resolution = f"--resolution {RESOLUTIONS[cell['dependencies']]} {only_wheels}"
         pip = f"{uv()} pip install --quiet --python {venv}/bin/python {resolution}"
-        command = ["make", "test-alone", f"PYTHON={python}", f"VENV={venv}", f"PIP={pip}"]
+        command = ["make", "test-alone", f"PYTHON={python}", f"VENV={venv}"]
+        command += [f"PIP={pip}", f"INSTALL={pip}"]
         if part := PARTS[cell["part"]]:
             command.append(f"PART={part}")
         environment = {key: value for key, value in os.environ.items() if key != "MAKEFLAGS"}

@@ -1,5 +1,6 @@
 """The command: what it opens, and what it refuses before it listens."""
 
+import importlib
 import json
 import socket
 import sys
@@ -15,6 +16,7 @@ from auxhash.cli import main
 from auxhash.compute.extras import install
 from auxhash.experiments.datasets import digits
 from auxhash.learn import baselines
+from auxhash.serve.limits import Limits
 from tests.serve.conftest import BITS
 
 serve = pytest.importorskip("tests.serve.asking", reason="auxhash[serve] is missing")
@@ -193,6 +195,27 @@ def test_what_is_refused(url, model, tmp_path):
         assert told == f"Error: cannot listen at 127.0.0.1:{port}: Address already in use"
     told = refused("--store", url, "--host", "no.such.host.invalid", env=TOKEN)
     assert "is no address to listen at" in told
+
+
+def test_a_store_that_cannot_be_opened_while_the_server_starts(caplog):
+    class Failing:
+        failed = None
+
+    work, told = Failing(), []
+
+    async def application(scope, receive, send):
+        told.append((await receive())["type"])
+        work.failed = ValueError("no such store")
+        work.on_failure()
+        await send({"type": "lifespan.startup.complete"})
+        told.append((await receive())["type"])
+        await send({"type": "lifespan.shutdown.complete"})
+
+    server = importlib.import_module("auxhash.serve.server")
+    with pytest.raises(ValueError, match="no such store"):
+        server.run(application, work, server.listen("127.0.0.1", 0), Limits())
+    assert told == ["lifespan.startup", "lifespan.shutdown"]
+    assert not caplog.records
 
 
 TOKEN = {"AUXHASH_TOKEN": "a-token-that-nobody-knows"}

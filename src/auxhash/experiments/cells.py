@@ -45,9 +45,10 @@ class Cells:
 
     def write(self, configuration: Configuration, facts: dict[str, Any], arrays: Arrays) -> None:
         """Keep what a run measured (`facts`, as JSON) and made (`arrays`)."""
-        record = json.dumps({"configuration": configuration, "facts": facts})
+        record = {"configuration": configuration, "facts": facts, "arrays": sorted(arrays)}
+        kept: dict[str, Any] = {"record": np.array(json.dumps(record)), **arrays}
         with writing(self.path(configuration)) as temporary, temporary.open("wb") as file:
-            np.savez(file, allow_pickle=False, record=np.array(record), **arrays)
+            np.savez(file, **kept)
         self._looked_at.pop(self.path(configuration), None)
 
     def read(self, configuration: Configuration) -> Cell:
@@ -59,6 +60,8 @@ class Cells:
             record = json.loads(str(arrays.pop("record")))
             if text(record["configuration"]) != text(configuration):
                 raise ValueError("it belongs to another run")
+            if sorted(arrays) != record.get("arrays", sorted(arrays)):  # older cells do not tell
+                raise ValueError(f"it holds {sorted(arrays)} of {record['arrays']}")
             return record["facts"], arrays
         except Exception as error:  # damage shows in many ways: zip's, NumPy's, JSON's, memory's
             raise ValueError(f"{path} is no result of a run ({error}); delete it") from error

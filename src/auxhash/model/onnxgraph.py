@@ -268,7 +268,8 @@ def _log_probabilities(model: LogProbabilities, X: Name, graph: OnnxGraph) -> Na
 @outputs.register
 def _eigenfunctions(model: Eigenfunctions, X: Name, graph: OnnxGraph) -> Name:
     place = graph.minus(graph.matrix(graph.minus(X, model.mean), model.axes), model.low)
-    return graph.add("Cos", graph.times(place, model.omega))
+    # The cosine, as a sine: many versions of ONNX Runtime have no cosine of doubles.
+    return graph.add("Sin", graph.minus(graph.times(place, model.omega), -np.pi / 2))
 
 
 @outputs.register

@@ -65,11 +65,20 @@ class TimedConnection(H11Protocol):
 
 
 class Serving(uvicorn.Server):
-    """A server that shuts down on SIGINT and SIGTERM, and does not raise the signal again."""
+    """A server that shuts down on SIGINT and SIGTERM, and does not raise the signal again.
+
+    It starts in any case: older versions of uvicorn leave an application without a word if they are
+    stopped before.
+    """
+
+    stopping = False
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
-        self.force_exit = self.should_exit and sig == signal.SIGINT  # a second Ctrl-C
-        self.should_exit = True
+        self.force_exit = self.stopping and sig == signal.SIGINT  # a second Ctrl-C
+        self.stopping = True
+
+    async def on_tick(self, counter: int) -> bool:
+        return self.stopping or await super().on_tick(counter)
 
 
 def is_loopback(host: str) -> bool:
@@ -134,7 +143,7 @@ def run(
     server = Serving(config)
 
     def give_up() -> None:
-        server.should_exit = True
+        server.stopping = True
 
     work.on_failure = give_up
     server.run(sockets=[at])
