@@ -386,7 +386,7 @@ COMMANDS = [
     ("fit X.npy y.npy -o m --dissimilar -5", r"n_dissimilar must be a whole number of at least 1"),
     ("fit X.npy y.npy -o m --validation 2", r"validation must be a fraction below 1"),
     ("fit X.npy y.npy -o m --validation 0.001", r"of 40 points would hold out 0"),
-    ("fit X.npy y.npy -o m --jobs 0", r"n_jobs must not be 0"),
+    ("fit X.npy y.npy -o m --jobs 0", r"--jobs must not be 0"),
     ("fit X.npy y.npy --auto --auto-seconds -1 -o m", r"seconds must be a number above 0, got -1"),
     ("fit X.npy --pairs pairs-far.csv --auto -o m", r"must lie in 0\.\.39"),
     ("fit X.npy y.npy --init model.safetensors --bits 6 -o m", r"--init goes on with 5 for --bits"),

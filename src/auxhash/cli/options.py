@@ -108,7 +108,7 @@ def jobs_option(command: Command) -> Callable[..., object]:
     @wraps(command)
     def on_threads(*, jobs: int | None, **values: Any) -> object:
         if jobs == 0:
-            raise ValueError("n_jobs must not be 0; None or -1 takes every core")
+            raise ValueError("--jobs must not be 0; leave it out for all cores")
         with context.using(n_jobs=jobs):
             return command(**values)
 
