@@ -121,6 +121,27 @@ def test_product_quantisation_ranks_as_faiss_does():
     assert (found.above + found.tied <= below + 1e-9).all()
 
 
+@pytest.mark.parametrize("kind", [coders.RQ, coders.LSQ])
+def test_additive_quantisers_rank_by_what_their_codes_decode_to(kind, capfd):
+    coder = kind(2)
+    coder.fit(X)
+    codes = coder.encode(X)
+    assert codes.shape == (600, 2)
+    [ranking] = coder.rankings(X[:20], codes)
+    decoded = coder.index.sa_decode(codes)
+    assert np.square(X - decoded).sum() < 0.5 * np.square(X - X.mean(axis=0)).sum()
+    distances = np.square(X[:20, None] - decoded[None]).sum(axis=2)
+    hits = ranking.search(20, 50)
+    rising = np.sort(distances, axis=1)[:, :50]
+    found = np.take_along_axis(distances, hits, axis=1)
+    np.testing.assert_allclose(found, rising, rtol=1e-4, atol=1e-3)
+    near = nearest(X, X[:20], 10)[0]
+    place = (hits[:, None] == near[:, :, None]).argmax(axis=2)
+    seen = (hits[:, None] == near[:, :, None]).any(axis=2)
+    np.testing.assert_array_equal(ranking.ranks(near).above[seen], place[seen])
+    assert capfd.readouterr() == ("", "")  # faiss prints a warning of few points
+
+
 def test_optimised_product_quantisation_is_faiss_s_own(monkeypatch):
     monkeypatch.setattr(coders, "OPQ_ITERATIONS", 4)
     coder = coders.OPQ(4)

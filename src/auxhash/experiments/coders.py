@@ -275,6 +275,7 @@ class RQ(SearchedByFaiss):
         _check_centroids(X)
         index = import_faiss().IndexResidualQuantizer(X.shape[1], self.n_bytes, 8)
         index.rq.cp.seed = FIRST_SEED + self.seed
+        index.rq.cp.min_points_per_centroid = 1  # fewer are no reason to print a warning
         self._learn(index, X)
 
 
