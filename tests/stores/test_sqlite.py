@@ -133,7 +133,10 @@ def test_what_others_write_is_followed(tmp_path):
             lambda: store.delete(some()),
             lambda: raw("INSERT OR REPLACE INTO codes VALUES (?, ?)"),
             lambda: raw("DELETE FROM codes WHERE id = ? AND code <> ?"),
-            lambda: raw("UPDATE OR REPLACE codes SET id = id + 1, code = ?2 WHERE id = ?1"),
+            lambda: raw(
+                "WITH new (name, code) AS (VALUES (?, ?)) UPDATE OR REPLACE codes "
+                "SET id = id + 1, code = (SELECT code FROM new) WHERE id = (SELECT name FROM new)"
+            ),
             lambda: raw("DELETE FROM codes WHERE id < 200 AND ? < ?"),
             undone,
         ]
