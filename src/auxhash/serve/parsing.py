@@ -1,6 +1,7 @@
 """Parsing of bodies into checked requests. It runs in the threads of `work`.
 
-A byte of JSON can become thirty of Python's objects, so values are counted before there are any.
+By hand: FastAPI would parse in the loop that all connections share. A byte of JSON can become
+thirty of Python's objects, so values are counted before there are any.
 """
 
 import json

