@@ -111,3 +111,26 @@ def test_a_finished_checkpoint_gives_the_same_model(asked, run):
     run(*arguments, "-o", "two.safetensors")
     one, two = (asked / f"{name}.safetensors" for name in ("one", "two"))
     assert one.read_bytes() == two.read_bytes()
+
+
+@pytest.mark.parametrize("held_out", [True, False])
+def test_inspect_shows_what_was_learnt(asked, run, monkeypatch, held_out):
+    if not held_out:
+        monkeypatch.setattr("auxhash.learn.querytables.MAX_HELD_OUT", 0)
+    run("fit-queries", "queries.npy", "pairs.csv", "--index", "named.index", "-o", "a.st", *FEW)
+    shown = run("inspect", "a.st").output
+    assert "a model of QueryTables" in shown
+    assert ("share of relevant rows among the first 10 over" in shown) == held_out
+    assert ("steps, without queries held out" in shown) != held_out
+    history = run("inspect", "a.st", "--json")["history"]
+    assert [len(step["recall"]) for step in history] == [3 * held_out] * len(history)
+
+
+def test_another_model_to_start_with_is_refused_before_any_work(asked, run):
+    auxhash.baselines.LSH(BITS).fit(np.load("queries.npy")).save("other.safetensors")
+    files = "queries.npy", "--index", "named.index", "-o", "a.st"
+    refused = run(
+        "fit-queries", "queries.npy", "pairs.csv", *files[1:], "--init", "other.safetensors", code=1
+    )
+    assert "the set of codes was made by model 0123456789abcdef and start by model" in refused.output
+    assert not (asked / "a.st").exists()

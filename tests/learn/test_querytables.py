@@ -380,3 +380,36 @@ def test_few_queries_of_many_features_get_more_ridge(documents, monkeypatch):
     chosen = score()
     monkeypatch.setattr(querytables, "RIDGES", (1e-3,))
     assert chosen > score()
+
+
+def test_codes_of_another_model_are_refused_wherever_they_meet(documents, asker):
+    _, other, hasher, index = documents
+    rows, stranger = np.arange(N), auxhash.baselines.LSH(BITS, random_state=5).fit(other)
+    copy = HammingIndex(BITS, fingerprint="f" * 16).add(index.packed)
+    with pytest.raises(ValueError, match=f"the set of codes was made by model {'f' * 16} and the model by"):
+        asker.score(other, rows, copy)
+    with pytest.raises(ValueError, match=f"and made_for by model {'f' * 16}"):
+        QueryTables(BITS).fit(other, rows, index, made_for="f" * 16)
+    with pytest.raises(ValueError, match=f"and start by model {stranger.fingerprint_}"):
+        QueryTables(BITS).fit(other, rows, index, start=stranger)
+    with pytest.raises(ValueError, match=f"and start by model {stranger.fingerprint_}"):
+        QueryTables(BITS).fit(other, rows, index.packed, hasher.fingerprint_, start=stranger)
+
+
+@pytest.mark.parametrize("codes", [None, "codes.index"])
+def test_what_is_no_codes_is_named(documents, codes):
+    _, other, _, _ = documents
+    with pytest.raises(TypeError, match="codes must be packed codes, an index or a store, got"):
+        QueryTables(BITS).fit(other, np.arange(N), codes)
+
+
+@pytest.mark.parametrize(
+    ("rows", "message"),
+    [
+        ({0: 1, 1: 2, 2: 0}, "row numbers, a list of them per query, or .* got dict"),
+        ([[[0], [1]], [0], [1]], "a row number or a list of them per query"),
+    ],
+)
+def test_rows_of_other_shapes_are_refused(rows, message):
+    with pytest.raises(TypeError, match=message):
+        checked_relevance(rows, 3, 6)

@@ -124,6 +124,12 @@ def _history_lines(history: Sequence[Any]) -> list[str]:
     if hasattr(history[0], "rank"):  # of NeighborHash
         lines = [f"typical rank of a neighbour over {count(history[-1].step, 'step')}"]
         return lines + curve([step.rank for step in history])
+    if hasattr(history[0], "recall"):  # of QueryTables
+        steps, shares = count(history[-1].step, "step"), [step.recall for step in history]
+        if not shares[0]:
+            return [f"{steps}, without queries held out"]
+        lines = [f"share of relevant rows among the first 10 over {steps}"]
+        return lines + curve([ten for _, ten, _ in shares])
     if not hasattr(history[0], "accepted"):  # of an autoencoder
         lines = [f"E(h, f) over {count(len(history), 'iteration')}"]
         return lines + curve([step.error for step in history])

@@ -39,6 +39,15 @@ def checked(name: str, value: str | None) -> str | None:
     )
 
 
+def check_same(first: str, fingerprint: str | None, second: str, other: str | None) -> None:
+    """Raise OtherModelError, which names both, if two fingerprints that are known differ."""
+    if fingerprint is not None and other is not None and fingerprint != other:
+        raise OtherModelError(
+            f"{first} was made by model {fingerprint} and {second} by model {other}: "
+            "codes of two models cannot be compared"
+        )
+
+
 def match(
     first: str, fingerprint: str | None, second: str, other: str | None, force: bool = False
 ) -> str | None:
@@ -51,11 +60,8 @@ def match(
     Raises OtherModelError, which names both, if they were made by different models. Where one of
     them carries no fingerprint, a warning says so, and the other's is returned.
     """
-    if not force and fingerprint is not None and other is not None and fingerprint != other:
-        raise OtherModelError(
-            f"{first} was made by model {fingerprint} and {second} by model {other}: "
-            "codes of two models cannot be compared"
-        )
+    if not force:
+        check_same(first, fingerprint, second, other)
     unknown = [name for name, mark in ((first, fingerprint), (second, other)) if mark is None]
     if unknown and not force:
         both = " and ".join(unknown)

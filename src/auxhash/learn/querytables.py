@@ -10,7 +10,7 @@ from auxhash.codes import MOST_BITS, Packed
 from auxhash.compute import checks
 from auxhash.compute import device as devices
 from auxhash.compute.arrays import AnyArray, Array, ArrayLike, Numbers, Single
-from auxhash.compute.fingerprint import checked
+from auxhash.compute.fingerprint import check_same, checked
 from auxhash.compute.neighbors import METRICS, Metric
 from auxhash.compute.random import RandomState, generator
 from auxhash.learn.estimators import PARAMETERS_WITHOUT_EFFECT
@@ -110,9 +110,11 @@ class QueryTables(Hasher):
         self._check_parameters()
         queries = check_points(self, Q, least=3)
         packed = codes_of(codes, int(self.n_bits))
-        made_for = checked("made_for", made_for or getattr(codes, "fingerprint", None))
+        own = getattr(codes, "fingerprint", None)
+        check_same("the set of codes", own, "made_for", checked("made_for", made_for))
+        made_for = made_for or own
         relevance = checked_relevance(rows, len(queries), len(packed))
-        first = None if start is None else self._checked_start(start, queries)
+        first = None if start is None else self._checked_start(start, queries, made_for)
         data = queries, relevance, packed, made_for, first
         if checkpoint is None:
             return self._train(*data, None)
@@ -216,7 +218,7 @@ class QueryTables(Hasher):
         more[-1] = 0
         return more
 
-    def _checked_start(self, start: Any, Q: AnyArray) -> HashFunction:
+    def _checked_start(self, start: Any, Q: AnyArray, made_for: str | None) -> HashFunction:
         """Return the hash function of the model to start with."""
         model = getattr(start, "model_", start)
         if not isinstance(model, Model):
@@ -229,6 +231,7 @@ class QueryTables(Hasher):
                 f"{model.n_features} features to {model.n_bits} bits, and Q has {Q.shape[1]} for "
                 f"n_bits={self.n_bits}"
             )
+        check_same("the set of codes", made_for, "start", model.fingerprint)
         return model.hash_function
 
     def _take(self, h: SVMHash | NetworkHash, codebook: Single) -> None:
@@ -263,6 +266,7 @@ class QueryTables(Hasher):
     def score(self, Q: ArrayLike, rows: Any, codes: Any, k: int = 10) -> float:  # type: ignore[override]
         """Return the share of relevant rows among the first k by tables, the mean over queries."""
         packed = codes_of(codes, int(self.n_bits))
+        check_same("the set of codes", getattr(codes, "fingerprint", None), "the model", self.made_for_)
         tables = self.tables(Q)
         relevance = checked_relevance(rows, len(tables), len(packed))
         return recall(tables, relevance, np.arange(len(tables)), packed, (k,))[0]

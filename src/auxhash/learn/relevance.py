@@ -1,6 +1,6 @@
 """Relevance: which rows of a set of codes are relevant to each query, and by what weight."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple, Self
 
 import numpy as np
@@ -62,13 +62,15 @@ def checked_relevance(rows: Any, n_queries: int, n_codes: int) -> Relevance:
     """
     if hasattr(rows, "tocsr"):
         return _of_matrix(rows, n_queries, n_codes)
-    if isinstance(rows, (str, bytes)) or not hasattr(rows, "__len__"):
+    if isinstance(rows, (str, bytes, Mapping)) or not hasattr(rows, "__len__"):
         raise checks.ArgumentError(
             f"rows must be row numbers, a list of them per query, or a sparse matrix of weights, "
             f"got {type(rows).__name__}"
         )
     _check_number("rows", len(rows), n_queries)
     lists: Sequence[AnyArray] = [np.atleast_1d(np.asarray(each)) for each in rows]
+    if any(each.ndim > 1 for each in lists):
+        raise checks.ArgumentError("rows must hold a row number or a list of them per query")
     size = np.array([len(each) for each in lists])
     _check_none_empty(size)
     flat = np.concatenate(lists)
@@ -131,6 +133,10 @@ def codes_of(codes: Any, n_bits: int) -> Packed:
     elif hasattr(index, "packed"):
         _check_bits(index, n_bits)
         index = index.packed
+    elif not hasattr(index, "__len__") or isinstance(index, str):
+        raise checks.ArgumentError(
+            f"codes must be packed codes, an index or a store, got {type(codes).__name__}"
+        )
     packed = as_packed(index, "codes", n_bits)
     if not len(packed):
         raise ValueError("codes must hold at least one code, got none")

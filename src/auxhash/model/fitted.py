@@ -136,8 +136,9 @@ def stored_history(path: str | os.PathLike[str]) -> list[dict[str, Any]]:
             {name: decode(v, {}) for name, v in step["object"][1].items() if v is not None}
             for step in coded
         ]
-        if not all(isinstance(v, (int, float)) for step in steps for v in step.values()):
-            raise ValueError("a step holds what is no number")
+        for value in (v for step in steps for v in step.values()):
+            if not all(isinstance(v, (int, float)) for v in np.atleast_1d(value).tolist()):
+                raise ValueError("a step holds what is no number")
     return [{k: v for k, v in step.items() if k not in TIMES} for step in steps]
 
 
