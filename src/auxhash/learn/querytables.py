@@ -266,7 +266,8 @@ class QueryTables(Hasher):
     def score(self, Q: ArrayLike, rows: Any, codes: Any, k: int = 10) -> float:  # type: ignore[override]
         """Return the share of relevant rows among the first k by tables, the mean over queries."""
         packed = codes_of(codes, int(self.n_bits))
-        check_same("the set of codes", getattr(codes, "fingerprint", None), "the model", self.made_for_)
+        own = getattr(codes, "fingerprint", None)
+        check_same("the set of codes", own, "the model", self.made_for_)
         tables = self.tables(Q)
         relevance = checked_relevance(rows, len(tables), len(packed))
         return recall(tables, relevance, np.arange(len(tables)), packed, (k,))[0]
