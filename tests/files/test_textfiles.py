@@ -76,7 +76,8 @@ def test_labels_that_are_missing_or_unclear_are_refused(write, text, message):
     ("text", "message"),
     [
         ("a,b\n1,1_1\n", r"line 2, column 'b': '1_1' is no number$"),
-        ("a,b\n1,nan\n", r"line 2, column 'b': 'nan' is no number"),
+        ("a,b\n1,nan\n", r"line 2, column 'b': 'nan' is no number$"),
+        ("title,b\nred,1\n", r"'red' is no number \(if these are names of the points: --id title"),
         ("a,b\n1,-inf\n", r"line 2, column 'b': '-inf' is no number"),
         ("a,b\n1,1e999\n", r"line 2, column 'b': '1e999' is no number"),
         ("a,b\n1,0x10\n", r"line 2, column 'b': '0x10' is no number"),

@@ -134,6 +134,13 @@ class Text:
             hint = " (decimals are written with a point)"
         elif any(mark in cell for mark in DELIMITERS):
             hint = " (is that what separates the cells?)"
+        elif (
+            self.header
+            and line == self.first
+            and cell[:1].isalpha()
+            and cell.lower() not in MISSING
+        ):
+            hint = f" (if these are names of the points: --id {self.names[column]})"
         return ValueError(f"{self._place(line, column)}: {_short(cell)} is no number{hint}")
 
     def _doubt(self, line: int) -> str:
