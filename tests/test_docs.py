@@ -444,3 +444,53 @@ def test_included_files_are_there(page):
     text = page.read_text("utf-8")
     for path in re.findall(r"\{include\} (\S+)|^:file: (\S+)", text, re.MULTILINE):
         assert (DOCS / "".join(path)).exists(), path
+
+
+ASKED = {  # what the page on asking calls data and rows: as in the tables of the benchmark
+    "titles": "debian-minilm",
+    "examples of words": "wordnet-minilm",
+    "titles: ": "debian-minilm-wordllama",
+    "words: ": "glove-100-50",
+    "float vectors": "vectors",
+    "codes of documents, Hamming": "codes of documents: Hamming",
+    "codes of documents, outputs": "codes of documents: outputs",
+    "tables from pairs": "pairs: tables",
+    "tables from pairs and the codes' model": "pairs and the codes' model: tables",
+    "new model, codes of its own by outputs": "new model's own codes: outputs",
+    "old float vectors, by least squares": "old vectors: least squares",
+    "old codes, by tables": "old codes: tables",
+    "old and new codes, by tables": "new documents among old: tables",
+}
+
+
+def rows_of(text):
+    """Each row of the tables of a text, as its cells."""
+    lines = re.findall(r"^\| (.+) \|$", text, re.MULTILINE)
+    return [line.split(" | ") for line in lines if "---" not in line]
+
+
+def test_the_answer_on_asking_is_that_of_the_tables():
+    shares = {}
+    for study in ("pairs", "change"):
+        text = (DOCS / "tables" / f"queries-{study}.md").read_text("utf-8")
+        sections = re.split(r"^\*\*(.+?)\*\*", text, flags=re.MULTILINE)[1:]
+        for name, part in zip(sections[::2], sections[1::2], strict=True):
+            for *place, triple, seeds in rows_of(part):
+                shares[name, *place] = triple, seeds
+    page = (DOCS / "asking.md").read_text("utf-8").split("## Measured")[0]
+    compared, start = 0, ""
+    for label, *cells in rows_of(page):
+        if "R@1" in label:
+            heads = cells
+            continue
+        start = next((each for each in ("titles: ", "words: ") if label.startswith(each)), start)
+        by = ASKED[label.removeprefix(start)]
+        for head, triple in zip(heads, cells, strict=True):
+            if "common" in head:
+                place = ASKED[start], "128", head.split()[0], by
+            else:
+                data, bits = head.split(", ")
+                place = ASKED[data], bits.split()[0], by
+            assert shares[place] == (triple, "3"), place
+            compared += 1
+    assert compared == 5 * 5 + 8 * 3
