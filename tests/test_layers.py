@@ -110,3 +110,16 @@ def test_no_class_name_means_two_things():
                 if re.fullmatch(r"[A-Z]+[a-z][A-Za-z]*", name):
                     homes.setdefault(name, set()).add(module)
     assert {name: found for name, found in homes.items() if len(found) > 1} == {}
+
+
+def test_nothing_hands_threads_on():
+    """A private function reads them from the context, which a worker of Dask has its own of."""
+    wrong = [
+        f"{module}: {node.name}"
+        for module, tree in MODULES.items()
+        for node in ast.walk(tree)
+        if isinstance(node, ast.FunctionDef)
+        if re.match("_[^_]", node.name) and room(module) != "dask"
+        if "n_jobs" in {each.arg for each in (*node.args.args, *node.args.kwonlyargs)}
+    ]
+    assert wrong == []
