@@ -41,13 +41,14 @@ MODULES = modules()
 
 
 def imported(tree: ast.Module) -> set[str]:
-    """Modules of the package that a module imports, anywhere in it."""
+    """Modules of the package that a module imports, anywhere in it; its face by its own name."""
     found = set()
     for node in ast.walk(tree):
         if isinstance(node, ast.ImportFrom) and node.module and node.module.startswith("auxhash"):
             for alias in node.names:
                 full = f"{node.module}.{alias.name}"
-                found.add(full if full in MODULES else node.module)
+                is_module = full in MODULES and node.module != "auxhash"
+                found.add(full if is_module else node.module)
         elif isinstance(node, ast.Import):
             found.update(alias.name for alias in node.names if alias.name.startswith("auxhash"))
     return found

@@ -196,13 +196,14 @@ def _fill(
     """Encode the points into a new store; without ids, these are the row numbers."""
     import numpy as np
 
-    from auxhash import stores
     from auxhash.compute.bars import new_bar
+    from auxhash.stores import file_url
+    from auxhash.stores import open as open_store
 
     for old in path.parent.glob(f"{path.name}*"):
         old.unlink()  # of a build that was killed
     with (
-        stores.open(stores.file_url("sqlite", path), hasher.n_bits) as store,
+        open_store(file_url("sqlite", path), hasher.n_bits) as store,
         new_bar(disable=as_json()) as bar,
     ):
         task, first = bar.add_task("points", total=len(rows), stage="storing"), 0

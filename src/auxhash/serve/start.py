@@ -2,9 +2,9 @@
 
 from typing import TYPE_CHECKING
 
-from auxhash import stores
 from auxhash.serve.limits import Limits
 from auxhash.serve.service import Service
+from auxhash.stores import open as open_store
 
 if TYPE_CHECKING:  # imported where they are needed: codes alone are served sooner
     from auxhash.learn.encoder import Encoder
@@ -28,7 +28,7 @@ def service(
     `query_model`: see `Service`.
     """
     if model is None:
-        return Service(stores.open(url, n_bits), limits=limits)
+        return Service(open_store(url, n_bits), limits=limits)
     from auxhash.learn import encoder
 
     fitted = encoder.load(model)
@@ -48,7 +48,7 @@ def open_service(
     asker: "Encoder | Hasher | None" = None,
 ) -> Service:
     """Open a store for a model; it is closed again if the two do not fit together."""
-    store = stores.open(url, model.n_bits)
+    store = open_store(url, model.n_bits)
     try:
         return Service(store, model, pictures, limits, old, any_model, asker)
     except BaseException:
