@@ -20,7 +20,7 @@ from auxhash.compute.words import count
 if TYPE_CHECKING:
     from auxhash.compute.arrays import AnyArray
     from auxhash.files.rows import Rows
-    from auxhash.learn.encoder import Encoder
+    from auxhash.model.model import Model
 
 MODEL, STORE, NOTE = "model.safetensors", "store.db", "build.json"  # files of the folder
 UNFINISHED = "learning.safetensors"  # becomes the model at the end; after Ctrl-C, the best so far
@@ -187,7 +187,7 @@ def _provide_model(
 
 def _fill(
     path: Path,
-    hasher: "Encoder",
+    hasher: "Model",
     rows: "Rows",
     ids: "AnyArray | None",
     payloads: list[dict[str, Any]] | None,

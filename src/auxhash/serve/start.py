@@ -7,8 +7,8 @@ from auxhash.serve.service import Service
 from auxhash.stores import open as open_store
 
 if TYPE_CHECKING:  # imported where they are needed: codes alone are served sooner
-    from auxhash.learn.encoder import Encoder
     from auxhash.learn.hasher import Hasher
+    from auxhash.model.model import Model
     from auxhash.serve.pictures import Pictures
 
 
@@ -40,12 +40,12 @@ def service(
 
 def open_service(
     url: str,
-    model: "Encoder | Hasher",
+    model: "Model | Hasher",
     pictures: "Pictures | None",
     limits: Limits | None,
-    old: "Encoder | Hasher | None" = None,
+    old: "Model | Hasher | None" = None,
     any_model: bool = False,
-    asker: "Encoder | Hasher | None" = None,
+    asker: "Model | Hasher | None" = None,
 ) -> Service:
     """Open a store for a model; it is closed again if the two do not fit together."""
     store = open_store(url, model.n_bits)
