@@ -5,6 +5,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Self
 
 import numpy as np
+from dask import delayed
 from sklearn.utils.validation import check_is_fitted
 
 from auxhash.codes import n_bytes
@@ -169,7 +170,7 @@ class DaskMACHash(Distributed[MACHash], MACHash):
             raise AttributeError("codes_ and labels_ exist only after fit")
         parts, validation = self._trained_on
         return [
-            (lazy.pair(codes_of)(X, y, self.hash_function_, validation, rng), n)
+            (delayed(codes_of, nout=2)(X, y, self.hash_function_, validation, rng), n)
             for X, y, rng, n in parts
         ]
 
