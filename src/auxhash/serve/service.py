@@ -534,7 +534,7 @@ def _distances(encoder: "AnyEncoder | None") -> list[str]:
     """Return the distances that a query can ask for."""
     if encoder is None:
         return [HAMMING]
-    has_tables = getattr(_model(encoder), "table_function", None) is not None
+    has_tables = _model(encoder).table_function is not None
     return [HAMMING, "outputs", "tables"] if has_tables else [HAMMING, "outputs"]
 
 
