@@ -41,13 +41,14 @@ MODULES = modules()
 
 
 def imported(tree: ast.Module) -> set[str]:
-    """Modules of the package that a module imports, anywhere in it."""
+    """Modules of the package that a module imports, anywhere in it; its face by its own name."""
     found = set()
     for node in ast.walk(tree):
         if isinstance(node, ast.ImportFrom) and node.module and node.module.startswith("auxhash"):
             for alias in node.names:
                 full = f"{node.module}.{alias.name}"
-                found.add(full if full in MODULES else node.module)
+                is_module = full in MODULES and node.module != "auxhash"
+                found.add(full if is_module else node.module)
         elif isinstance(node, ast.Import):
             found.update(alias.name for alias in node.names if alias.name.startswith("auxhash"))
     return found
@@ -110,3 +111,16 @@ def test_no_class_name_means_two_things():
                 if re.fullmatch(r"[A-Z]+[a-z][A-Za-z]*", name):
                     homes.setdefault(name, set()).add(module)
     assert {name: found for name, found in homes.items() if len(found) > 1} == {}
+
+
+def test_nothing_hands_threads_on():
+    """A private function reads them from the context, which a worker of Dask has its own of."""
+    wrong = [
+        f"{module}: {node.name}"
+        for module, tree in MODULES.items()
+        for node in ast.walk(tree)
+        if isinstance(node, ast.FunctionDef)
+        if re.match("_[^_]", node.name) and room(module) != "dask"
+        if "n_jobs" in {each.arg for each in (*node.args.args, *node.args.kwonlyargs)}
+    ]
+    assert wrong == []

@@ -20,7 +20,7 @@ from auxhash.compute.words import count
 if TYPE_CHECKING:
     from auxhash.compute.arrays import AnyArray
     from auxhash.files.rows import Rows
-    from auxhash.learn.encoder import Encoder
+    from auxhash.model.model import Model
 
 MODEL, STORE, NOTE = "model.safetensors", "store.db", "build.json"  # files of the folder
 UNFINISHED = "learning.safetensors"  # becomes the model at the end; after Ctrl-C, the best so far
@@ -187,7 +187,7 @@ def _provide_model(
 
 def _fill(
     path: Path,
-    hasher: "Encoder",
+    hasher: "Model",
     rows: "Rows",
     ids: "AnyArray | None",
     payloads: list[dict[str, Any]] | None,
@@ -196,13 +196,14 @@ def _fill(
     """Encode the points into a new store; without ids, these are the row numbers."""
     import numpy as np
 
-    from auxhash import stores
     from auxhash.compute.bars import new_bar
+    from auxhash.stores import file_url
+    from auxhash.stores import open as open_store
 
     for old in path.parent.glob(f"{path.name}*"):
         old.unlink()  # of a build that was killed
     with (
-        stores.open(stores.file_url("sqlite", path), hasher.n_bits) as store,
+        open_store(file_url("sqlite", path), hasher.n_bits) as store,
         new_bar(disable=as_json()) as bar,
     ):
         task, first = bar.add_task("points", total=len(rows), stage="storing"), 0

@@ -335,7 +335,7 @@ def _start(
         model.set_params(init=None)  # codes to start from would be those of other points
     else:
         model.set_params(max_points=NeighborHash.max_points)  # the model's was for other points
-    return model, inputs.points_for(model, features, reading)
+    return model, inputs.points_for(model.model_, features, reading)
 
 
 def _similarity(

@@ -28,8 +28,7 @@ from auxhash.files.writing import destination
 
 if TYPE_CHECKING:
     from auxhash.files.images import ImageFeature, ImageFolder
-    from auxhash.learn.encoder import Encoder
-    from auxhash.learn.hasher import Hasher
+    from auxhash.model.model import Model
     from auxhash.search.index.named import AnyIndex
 
 
@@ -47,18 +46,17 @@ def points(path: str, reading: Reading) -> Rows:
     return _announced(rows.of_images(folder, images.feature_for(folder, reading.own)))
 
 
-def points_for(hasher: "Encoder | Hasher", path: str, reading: Reading) -> Rows:
+def points_for(model: "Model", path: str, reading: Reading) -> Rows:
     """Points for a model: of pictures the same features, of tables the same columns."""
     if not Path(path).is_dir():
-        named = getattr(hasher, "feature_names_in_", None) is not None
-        return _announced(_of_columns(_in_file(path, reading), hasher), not named)
-    name = getattr(hasher, "image_feature_", None)
-    if name is None:
+        named = model.feature_names is not None
+        return _announced(_of_columns(_in_file(path, reading), model), not named)
+    if model.image_feature is None:
         raise ValueError(f"{path} is a folder, and the model was not learnt from pictures")
     from auxhash.files import images
 
     folder = images.image_folder(path)
-    return _announced(rows.of_images(folder, images.remembered(name, reading.own)))
+    return _announced(rows.of_images(folder, images.remembered(model.image_feature, reading.own)))
 
 
 def labels(path: str, reading: Reading) -> AnyArray:
@@ -279,7 +277,7 @@ def vectors_by_id(
     reading: Reading,
     names: list[str] | None,
     index: "AnyIndex",
-    model: "Encoder | None" = None,
+    model: "Model | None" = None,
 ) -> "AnyArray | PictureVectors | ById":
     """Vectors of the points of an index, to be taken by its numbers; as `vectors` otherwise.
 
@@ -318,7 +316,7 @@ def vectors_by_id(
     return _joined(path, X, ids, index, numbers)
 
 
-def _pictures(path: str, model: "Encoder | None", own: str | None) -> "PictureVectors":
+def _pictures(path: str, model: "Model | None", own: str | None) -> "PictureVectors":
     """The features of a folder's pictures that the model was learnt from."""
     from auxhash.files import images
 
@@ -461,16 +459,16 @@ def _in_file(path: str, reading: Reading) -> Rows:
     return rows.of_file(path, reading.label, reading.header, reading.id_column)
 
 
-def _of_columns(points: Rows, hasher: "Encoder | Hasher") -> Rows:
+def _of_columns(points: Rows, model: "Model") -> Rows:
     """The columns that the model was learnt from, by name where both have names."""
-    names = getattr(hasher, "feature_names_in_", None)
-    if names is None:
+    if model.feature_names is None:
         return points
     names_are_checked_here()
+    names = list(model.feature_names)
     if points.columns is None:
-        note = f"columns without names, taken for {report.columns(names.tolist())} of the model"
-        return replace(points, summary=report.joined(points.summary, note), columns=names.tolist())
-    return points.of_columns(names.tolist())
+        note = f"columns without names, taken for {report.columns(names)} of the model"
+        return replace(points, summary=report.joined(points.summary, note), columns=names)
+    return points.of_columns(names)
 
 
 def names_are_checked_here() -> None:

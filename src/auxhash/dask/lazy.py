@@ -1,6 +1,6 @@
 """Outputs of a fitted model for dask collections: lazy, partition by partition."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from typing import Any
 
 import dask.array as da
@@ -42,16 +42,6 @@ def joined(parts: Iterable[tuple[Any, tuple[float, ...]]], dtype: np.dtype[Any])
     """Join lazy parts, each with its shape, to one dask array."""
     arrays = [da.from_delayed(part, shape, dtype) for part, shape in parts]
     return da.concatenate(arrays, allow_unknown_chunksizes=True)
-
-
-def single(function: Callable[..., Any]) -> Any:
-    """Make a function lazy."""
-    return delayed(function)
-
-
-def pair(function: Callable[..., Any]) -> Any:
-    """Make a function lazy that returns two values."""
-    return delayed(function, nout=2)
 
 
 def _apply(block: Any, model: Hasher, method: str, n_columns: int) -> Any:

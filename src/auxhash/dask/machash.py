@@ -5,6 +5,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Self
 
 import numpy as np
+from dask import delayed
 from sklearn.utils.validation import check_is_fitted
 
 from auxhash.codes import n_bytes
@@ -24,7 +25,7 @@ from auxhash.dask.learning import (
 )
 from auxhash.dask.rounds import Rounds, Traffic
 from auxhash.dask.watching import Watcher
-from auxhash.learn.estimators import PARAMETERS_WITHOUT_EFFECT, MACHash
+from auxhash.learn.estimators import PARAMETERS_WITHOUT_EFFECT, MACHash, run_in_words
 from auxhash.learn.smooth import Refine
 from auxhash.learn.training import checkpoint as checkpoints
 from auxhash.learn.training import interrupt
@@ -33,7 +34,6 @@ from auxhash.learn.training.run import N_GENERATORS
 from auxhash.learn.training.validation import Validation
 from auxhash.mac import hashfunctions
 from auxhash.mac.hashfunctions import NetworkHash, SVMHash
-from auxhash.model.identity import in_words
 
 
 @dataclass(eq=False, repr=False)
@@ -146,13 +146,10 @@ class DaskMACHash(Distributed[MACHash], MACHash):
     def _run_in_words(self, cluster: Cluster, loaded: Loaded) -> checkpoints.RunIdentity:
         """Return all inputs of the result by name, each as a text; the data by every byte."""
         marks = [cluster.client.submit(data_in_words, *both, pure=False) for both in loaded.data]
-        parts: dict[str, Any] = {"method": type(self).__name__}
-        parts["partitions"] = [cluster.result(mark, place) for place, mark in enumerate(marks)]
-        parts |= self.get_params(deep=False)
-        if self._going_on():
-            parts["the model to go on from"] = self.hash_function_, self.n_learnt_
+        partitions = [cluster.result(mark, place) for place, mark in enumerate(marks)]
+        model = (self.hash_function_, self.n_learnt_) if self._going_on() else None
         without = (*OWN_PARAMETERS, *PARAMETERS_WITHOUT_EFFECT)
-        return {name: in_words(value) for name, value in parts.items() if name not in without}
+        return run_in_words(self, {"partitions": partitions}, model, without)
 
     @property
     def codes_(self) -> Any:  # type: ignore[override]
@@ -173,7 +170,7 @@ class DaskMACHash(Distributed[MACHash], MACHash):
             raise AttributeError("codes_ and labels_ exist only after fit")
         parts, validation = self._trained_on
         return [
-            (lazy.pair(codes_of)(X, y, self.hash_function_, validation, rng), n)
+            (delayed(codes_of, nout=2)(X, y, self.hash_function_, validation, rng), n)
             for X, y, rng, n in parts
         ]
 

@@ -7,6 +7,7 @@ from itertools import pairwise
 from typing import Any, NamedTuple, Self
 
 import numpy as np
+from dask import delayed
 from sklearn.utils.validation import check_is_fitted
 
 from auxhash.codes import Packed, n_bytes, pack
@@ -97,12 +98,12 @@ class DaskNeighborHash(Distributed[NeighborHash], NeighborHash):
         drawing = [generators[0]] if len(parts) == 1 else generators[0].spawn(len(parts))
         shares = _shares(checks.integer("max_points", self.max_points, MIN_POINTS), sizes)
         sample = [
-            lazy.single(_sample)(block, share, own)
+            delayed(_sample)(block, share, own)
             for block, share, own in zip(parts, shares, drawing, strict=True)
             if share
         ]
         settings = self._settings(sum(sizes))
-        training = lazy.single(_train)(settings, self.n_jobs, sample, generators)
+        training = delayed(_train)(settings, self.n_jobs, sample, generators)
         result: RankResult = cluster.result(cluster.client.compute(training), "the training")
         return result
 
@@ -111,7 +112,7 @@ class DaskNeighborHash(Distributed[NeighborHash], NeighborHash):
         """Packed codes of all points: a dask array, computed when it is asked for."""
         if not hasattr(self, "_trained_on"):
             raise AttributeError("codes_ exist only after fit")
-        width, make = n_bytes(int(self.n_bits)), lazy.single(_codes)
+        width, make = n_bytes(int(self.n_bits)), delayed(_codes)
         parts = [(make(block, self.hash_function_), (n, width)) for block, n in self._trained_on]
         return lazy.joined(parts, np.dtype(np.uint8))
 

@@ -23,6 +23,7 @@ from auxhash.compute.checks import ArgumentError, unknown
 from auxhash.compute.words import count
 from auxhash.learn.estimators import MACHash
 from auxhash.learn.hasher import Hasher, OutweighingRow
+from auxhash.learn.neighborhash import NeighborHash
 from auxhash.learn.training.validation import SCORE_K, typical_class
 from auxhash.model.identity import in_words
 
@@ -133,18 +134,9 @@ class _Search:
         return Choice(settings, [*self.rows.values()], protocol)
 
     def _measured(self, values: Parameters) -> dict[str, Any]:
-        deadline.check()
         hasher = MACHash(random_state=self.seed, **values)
-        began = clock.seconds()
-        with warnings.catch_warnings():  # do not warn of small classes; of anything else, once
-            warnings.filterwarnings("ignore", "of .* points have fewer than n_")
-            warnings.simplefilter("ignore", OutweighingRow)  # a row of the trial's; fit tells which
-            if self.rows:
-                warnings.simplefilter("ignore", UserWarning)
-            hasher.fit(self.X[self.train], self.labels[self.train])
-        if hasher.interrupted_:
-            raise KeyboardInterrupt  # half a training is no trial
-        seconds = clock.seconds() - began
+        data = self.X[self.train], self.labels[self.train]
+        seconds = timed_fit(hasher, not self.rows, *data)
         precision = hasher.score(self.X[self.held_out], self.labels[self.held_out], self.k)
         result = {"precision": precision, "points": len(self.train), "seconds": seconds}
         return {"n_bits": hasher.n_bits, **values, **result}
@@ -154,6 +146,21 @@ class _Search:
         chosen = (row["hash_function"], row["loss"])
         names = ", ".join(part if isinstance(part, str) else "your own" for part in chosen)
         return f"best {row['precision']:.3f}: {names}"
+
+
+def timed_fit(hasher: MACHash | NeighborHash, first: bool, *data: Any) -> float:
+    """Fit the hasher to the data of a trial; return the seconds it took."""
+    deadline.check()
+    began = clock.seconds()
+    with warnings.catch_warnings():  # do not warn of small classes; of anything else, once
+        warnings.filterwarnings("ignore", "of .* points have fewer than n_")
+        warnings.simplefilter("ignore", OutweighingRow)  # a row of the trial's; fit tells which
+        if not first:
+            warnings.simplefilter("ignore", UserWarning)
+        hasher.fit(*data)
+    if hasher.interrupted_:
+        raise KeyboardInterrupt  # half a training is no trial
+    return clock.seconds() - began
 
 
 def checked(fixed: Parameters | None, hasher: Hasher) -> Parameters:

@@ -4,18 +4,16 @@ The number of bits is not chosen: more of them are always better here, and what 
 the user to weigh.
 """
 
-import warnings
 from operator import itemgetter
 from typing import Any
 
 import numpy as np
 
-from auxhash.compute import checks, clock, deadline
+from auxhash.compute import checks, deadline
 from auxhash.compute.arrays import AnyArray
 from auxhash.compute.bars import new_bar
 from auxhash.compute.neighbors import nearest
-from auxhash.learn.choose import Choice, Parameters, checked, untried_in_words, within
-from auxhash.learn.hasher import OutweighingRow
+from auxhash.learn.choose import Choice, Parameters, checked, timed_fit, untried_in_words, within
 from auxhash.learn.neighborhash import NAMES, NeighborHash
 from auxhash.search import metrics
 
@@ -81,16 +79,7 @@ def _split(X: AnyArray, seed: int) -> tuple[AnyArray, AnyArray]:
 def _measured(
     hasher: NeighborHash, train: AnyArray, held_out: AnyArray, first: bool
 ) -> dict[str, Any]:
-    deadline.check()
-    began = clock.seconds()
-    with warnings.catch_warnings():  # of what is odd about the points, once
-        warnings.simplefilter("ignore", OutweighingRow)  # a row of the trial's; fit tells which
-        if not first:
-            warnings.simplefilter("ignore", UserWarning)
-        hasher.fit(train)
-    if hasher.interrupted_:
-        raise KeyboardInterrupt  # half a training is no trial
-    seconds = clock.seconds() - began
+    seconds = timed_fit(hasher, first, train)
     truth = nearest(train, held_out, min(NEAREST, len(train)), hasher.metric)[0]
     among = min(N_FIRST, len(train))
     codes = hasher.encode(held_out)

@@ -6,8 +6,6 @@ from dataclasses import replace
 from auxhash.model.model import Model, NeedsEstimatorError
 from auxhash.model.modelfile import ModelFileError
 
-Encoder = Model
-
 
 def load(path: str | os.PathLike[str], n_jobs: int | None = None) -> Model:
     """Load a saved model for encoding alone, by way of its estimator where nothing else can."""

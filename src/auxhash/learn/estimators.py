@@ -2,6 +2,7 @@
 
 import os
 import warnings
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal, Self
 
@@ -29,6 +30,22 @@ MEMORY_ADVICE = "learn from fewer points, or from fewer pairs (n_similar, n_diss
 GPU_BYTES_PER_EDGE, GPU_BYTES_PER_BIT = 5, 64  # per end of a pair; per bit of a point
 BYTES_PER_BIT = 130  # per bit of a point, on the processor, as measured
 PARAMETERS_WITHOUT_EFFECT = ("device", "n_jobs", "verbose")  # a run can go on with others
+
+
+def run_in_words(
+    hasher: Hasher,
+    data: Mapping[str, object],
+    model: object = None,
+    without: Sequence[str] = PARAMETERS_WITHOUT_EFFECT,
+) -> checkpoints.RunIdentity:
+    """Describe everything that a fit's result depends on, each by its name and as a text.
+
+    `model` is what the fit goes on from; parameters of the names `without` are left out.
+    """
+    parts = {"method": type(hasher).__name__, **data, **hasher.get_params(deep=False)}
+    if model is not None:
+        parts["the model to go on from"] = model
+    return {name: in_words(value) for name, value in parts.items() if name not in without}
 
 
 class AffinityHash(Hasher):
@@ -160,17 +177,11 @@ class AffinityHash(Hasher):
 
     def _in_words(self, points: TrainingPoints) -> checkpoints.RunIdentity:
         """Describe everything that the result depends on, each by its name and as a text."""
-        parts: dict[str, object] = {"method": type(self).__name__, **points._asdict()}
-        parts.pop("init")  # as it is among the parameters, if it is
-        parts |= self.get_params(deep=False)
-        if self._going_on():
-            model = self.hash_function_, self.codes_, self._learnt_from()
-            parts["the model to go on from"] = model
-        return {
-            name: in_words(value)
-            for name, value in parts.items()
-            if name not in PARAMETERS_WITHOUT_EFFECT
-        }
+        data = points._asdict()
+        data.pop("init")  # as it is among the parameters, if it is
+        if not self._going_on():
+            return run_in_words(self, data)
+        return run_in_words(self, data, (self.hash_function_, self.codes_, self._learnt_from()))
 
     def _check_parameters(self) -> None:
         check_stored(self)

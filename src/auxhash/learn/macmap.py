@@ -93,7 +93,7 @@ class MACMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator): 
         """
         self._check_parameters()
         me: Any = self
-        with _computing(self.n_jobs):
+        with context.using(n_jobs=self.n_jobs), _computing():
             if y is None and affinity is None:
                 return self._learn(doubles(check_points(me, X)), None, None)
             points, labels = check_pairs(me, X, y, affinity)
@@ -136,7 +136,7 @@ class MACMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator): 
         """Return the places F(X) (n, n_components) of points X on the map."""
         check_is_fitted(self)
         me: Any = self
-        with _computing(self.n_jobs):
+        with context.using(n_jobs=self.n_jobs), _computing():
             points = check_queries(me, X)
             return hashfunctions.decided(lambda x: hashfunctions.outputs(self.mapping_, x), points)
 
@@ -188,7 +188,7 @@ class MACMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator): 
 
 
 @contextmanager
-def _computing(n_jobs: int | None) -> Iterator[None]:
-    """Compute on so many threads, with one of BLAS each, and ignore underflow."""
-    with context.using(n_jobs=n_jobs), threads.one_blas_thread(), np.errstate(under="ignore"):
+def _computing() -> Iterator[None]:
+    """Compute with one thread of BLAS in each of ours, and ignore underflow."""
+    with threads.one_blas_thread(), np.errstate(under="ignore"):
         yield

@@ -16,7 +16,7 @@ from auxhash.compute.arrays import AnyArray, ArrayLike, Numbers, Single
 from auxhash.compute.device import Device
 from auxhash.compute.neighbors import METRICS, Metric
 from auxhash.compute.random import RandomState, generator
-from auxhash.learn.estimators import PARAMETERS_WITHOUT_EFFECT, WARN_BITS
+from auxhash.learn.estimators import WARN_BITS, run_in_words
 from auxhash.learn.hasher import (
     Hasher,
     check_points,
@@ -39,7 +39,6 @@ from auxhash.learn.training.ranking import (
 from auxhash.mac import hashfunctions
 from auxhash.mac.hashfunctions import HashFunction, NetworkHash, RadialBasis, Scaled, SVMHash, Unit
 from auxhash.model.fitted import check_stored
-from auxhash.model.identity import in_words
 from auxhash.model.tables import TableFunction
 from auxhash.search.expected import ExpectedRecall
 
@@ -333,18 +332,10 @@ class NeighborHash(Hasher):
         self, points: AnyArray, nearest: Numbers | None, asked: Asking | None
     ) -> checkpoints.RunIdentity:
         """Describe everything that the result depends on, each by its name and as a text."""
-        parts: dict[str, object] = {"method": type(self).__name__, "X": points}
-        parts["neighbors"] = nearest
+        data: dict[str, object] = {"X": points, "neighbors": nearest}
         if asked is not None:
-            parts |= {"queries": asked.Q} | asked.relevance._asdict()
-        parts |= self.get_params(deep=False)
-        if self._going_on():
-            parts["the model to go on from"] = self.hash_function_
-        return {
-            name: in_words(value)
-            for name, value in parts.items()
-            if name not in PARAMETERS_WITHOUT_EFFECT
-        }
+            data |= {"queries": asked.Q} | asked.relevance._asdict()
+        return run_in_words(self, data, self.hash_function_ if self._going_on() else None)
 
     def _check_parameters(self) -> None:
         check_stored(self)

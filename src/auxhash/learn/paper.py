@@ -9,13 +9,14 @@ from typing import Any
 from auxhash.compute.random import RandomState
 from auxhash.learn.estimators import MACHash, TwoStepHash
 from auxhash.mac import presets
+from auxhash.mac.losses import LossLike
 from auxhash.mac.presets import Order
 
 
 def maccut(
     n_bits: int = 32,
     hash_function: Any = "linear",
-    loss: Any = "ksh",
+    loss: LossLike = "ksh",
     order: Order = presets.ORDER,
     validation: Any = presets.VALIDATION,
     random_state: RandomState = None,
@@ -39,7 +40,7 @@ def maccut(
 def macquad(
     n_bits: int = 32,
     hash_function: Any = "linear",
-    loss: Any = "ksh",
+    loss: LossLike = "ksh",
     validation: Any = presets.VALIDATION,
     random_state: RandomState = None,
     **others: Any,
@@ -55,7 +56,7 @@ def macquad(
 def cut(
     n_bits: int = 32,
     hash_function: Any = "linear",
-    loss: Any = "ksh",
+    loss: LossLike = "ksh",
     order: Order = presets.ORDER,
     validation: Any = presets.VALIDATION,
     random_state: RandomState = None,
@@ -73,7 +74,7 @@ def cut(
 def quad(
     n_bits: int = 32,
     hash_function: Any = "linear",
-    loss: Any = "ksh",
+    loss: LossLike = "ksh",
     validation: Any = presets.VALIDATION,
     random_state: RandomState = None,
     **others: Any,

@@ -13,7 +13,7 @@ from auxhash.compute.arrays import AnyArray, Array, ArrayLike, Numbers, Single
 from auxhash.compute.fingerprint import check_same, checked
 from auxhash.compute.neighbors import METRICS, Metric
 from auxhash.compute.random import RandomState, generator
-from auxhash.learn.estimators import PARAMETERS_WITHOUT_EFFECT
+from auxhash.learn.estimators import run_in_words
 from auxhash.learn.hasher import Hasher, check_points, check_queries, fingerprint, learning
 from auxhash.learn.relevance import Relevance, checked_relevance, codes_of
 from auxhash.learn.smooth.tables import signs
@@ -24,7 +24,6 @@ from auxhash.learn.training.checkpoint import Checkpoint
 from auxhash.learn.training.ranking import MAX_DIMS, QUERY_NOISE, asking, followed
 from auxhash.mac.hashfunctions import HashFunction, NetworkHash, Scaled, SVMHash, Unit, encoded
 from auxhash.model.fitted import check_stored
-from auxhash.model.identity import in_words
 from auxhash.model.model import Model
 from auxhash.model.tables import TableFunction
 
@@ -250,14 +249,8 @@ class QueryTables(Hasher):
         first: HashFunction | None,
     ) -> checkpoints.RunIdentity:
         """Describe everything that the result depends on, each by its name and as a text."""
-        parts: dict[str, object] = {"method": type(self).__name__, "Q": queries, "codes": packed}
-        parts |= {"rows": relevance.rows, "starts": relevance.starts}
-        parts |= {"weights": relevance.weights, "start": first, **self.get_params(deep=False)}
-        return {
-            name: in_words(value)
-            for name, value in parts.items()
-            if name not in PARAMETERS_WITHOUT_EFFECT
-        }
+        of = {"rows": relevance.rows, "starts": relevance.starts, "weights": relevance.weights}
+        return run_in_words(self, {"Q": queries, "codes": packed, **of, "start": first})
 
     def tables(self, Q: ArrayLike) -> Single:
         """Return tables (m, ceil(n_bits / 8), 256), for `HammingIndex.search_tables`."""

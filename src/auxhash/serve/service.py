@@ -26,11 +26,11 @@ from auxhash.stores.ids import AnyIds, Id, first_twice
 from auxhash.stores.store import Among, n_candidates
 
 if TYPE_CHECKING:
-    from auxhash.learn.encoder import Encoder
     from auxhash.learn.hasher import Hasher
+    from auxhash.model.model import Model
     from auxhash.serve.pictures import Pictures
 
-    AnyEncoder = Encoder | Hasher
+    AnyEncoder = Model | Hasher
 
 DEFAULT_K = 10
 REENCODING_SECONDS = 60  # after which a request that waits for the new codes may come again
@@ -534,11 +534,11 @@ def _distances(encoder: "AnyEncoder | None") -> list[str]:
     """Return the distances that a query can ask for."""
     if encoder is None:
         return [HAMMING]
-    has_tables = getattr(_model(encoder), "table_function", None) is not None
+    has_tables = _model(encoder).table_function is not None
     return [HAMMING, "outputs", "tables"] if has_tables else [HAMMING, "outputs"]
 
 
-def _model(encoder: "AnyEncoder") -> "Encoder":
+def _model(encoder: "AnyEncoder") -> "Model":
     return getattr(encoder, "model_", encoder)
 
 

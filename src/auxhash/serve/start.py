@@ -2,13 +2,13 @@
 
 from typing import TYPE_CHECKING
 
-from auxhash import stores
 from auxhash.serve.limits import Limits
 from auxhash.serve.service import Service
+from auxhash.stores import open as open_store
 
 if TYPE_CHECKING:  # imported where they are needed: codes alone are served sooner
-    from auxhash.learn.encoder import Encoder
     from auxhash.learn.hasher import Hasher
+    from auxhash.model.model import Model
     from auxhash.serve.pictures import Pictures
 
 
@@ -28,7 +28,7 @@ def service(
     `query_model`: see `Service`.
     """
     if model is None:
-        return Service(stores.open(url, n_bits), limits=limits)
+        return Service(open_store(url, n_bits), limits=limits)
     from auxhash.learn import encoder
 
     fitted = encoder.load(model)
@@ -40,15 +40,15 @@ def service(
 
 def open_service(
     url: str,
-    model: "Encoder | Hasher",
+    model: "Model | Hasher",
     pictures: "Pictures | None",
     limits: Limits | None,
-    old: "Encoder | Hasher | None" = None,
+    old: "Model | Hasher | None" = None,
     any_model: bool = False,
-    asker: "Encoder | Hasher | None" = None,
+    asker: "Model | Hasher | None" = None,
 ) -> Service:
     """Open a store for a model; it is closed again if the two do not fit together."""
-    store = stores.open(url, model.n_bits)
+    store = open_store(url, model.n_bits)
     try:
         return Service(store, model, pictures, limits, old, any_model, asker)
     except BaseException:

@@ -128,18 +128,18 @@ def load(
 
 def training_images(seed: int = 0, n_jobs: int | None = None) -> InfiniteMNIST:
     """Deformed training images of MNIST, which the base of `load` is made of."""
-    return _endless(mnist.training_images(FILES.obtain()), seed, n_jobs)
+    return InfiniteMNIST(*_digits(mnist.training_images(FILES.obtain())), seed, n_jobs)
 
 
 def held_out_images(seed: int = 0, n_jobs: int | None = None) -> InfiniteMNIST:
     """Deformed test images, which the queries of `load` are made of."""
-    return _endless(mnist.held_out_images(FILES.obtain()), seed + 1, n_jobs)
+    return InfiniteMNIST(*_digits(mnist.held_out_images(FILES.obtain())), seed + 1, n_jobs)
 
 
-def _endless(source: Points, seed: int, n_jobs: int | None) -> InfiniteMNIST:
+def _digits(source: Points) -> tuple[AnyArray, AnyArray]:
     assert source.images is not None  # MNIST has both
     assert source.y is not None
-    return InfiniteMNIST(source.images, source.y, seed, n_jobs)
+    return source.images, source.y
 
 
 def _points(pixels: AnyArray, labels: NDArray[np.int64]) -> Points:

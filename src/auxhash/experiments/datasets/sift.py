@@ -39,8 +39,8 @@ SMALL = Collection(
         Pip(
             "tiledb-vector-search",
             "0.1.0",
-            "scikit_build_core.build",
             lambda path: archives.from_tar(path, SMALL_NAMES),
+            "scikit_build_core.build",
         ),
     ),
 )

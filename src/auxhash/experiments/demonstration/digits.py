@@ -5,7 +5,6 @@ from pathlib import Path
 import numpy as np
 from PIL import Image
 
-from auxhash import stores
 from auxhash.compute.arrays import Array
 from auxhash.compute.version import __version__
 from auxhash.experiments import datasets
@@ -20,6 +19,7 @@ from auxhash.serve.limits import Limits
 from auxhash.serve.pictures import Pictures
 from auxhash.serve.service import Service
 from auxhash.serve.start import open_service
+from auxhash.stores import file_url
 
 BITS, SEED = 32, 0  # of the model
 SIDE, WHITE = 8, 16  # of a digit: pixels, and the brightest of them
@@ -30,7 +30,7 @@ def service(limits: Limits | None = None) -> Service:
     folder = cache.folder() / "serve"
     model = _digits_model(folder)
     # Codes belong to the model that made them.
-    url = stores.file_url("sqlite", folder / f"digits-{model.fingerprint_[:12]}.db")
+    url = file_url("sqlite", folder / f"digits-{model.fingerprint_[:12]}.db")
     opened = open_service(url, model, Pictures(ImageFeature("digits", ink)), limits)
     if not len(opened.store):
         base = datasets.load("digits", seed=SEED).base

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from auxhash.codes import Packed
-from auxhash.compute import clock, context, threads, underway
+from auxhash.compute import clock, threads, underway
 from auxhash.compute.arrays import AnyArray, Array, Numbers, Single
 from auxhash.compute.checks import integer, number
 from auxhash.compute.device import CPU, Device
@@ -29,8 +29,8 @@ from auxhash.learn.smooth.tables import (
     Rivals,
     codebook_of_bits,
 )
-from auxhash.learn.training import interrupt, progress
 from auxhash.learn.training.checkpoint import Checkpoint, RunIdentity
+from auxhash.learn.training.progress import drive
 from auxhash.mac.hashfunctions import NetworkHash, SVMHash
 from auxhash.search.index import HammingIndex
 
@@ -134,22 +134,14 @@ class AskerTraining:
             self.rank.restore(saved.state)
             self.best = saved.best
             self.rng.bit_generator.state = saved.rng.bit_generator.state
-        settings = self.settings
-        listener = context.Listener() if settings.verbose else None
-        with interrupt.watching() as watch, context.using(listener=listener):
-            steps = self._checkpointed(self._steps(history), history)
-            if settings.verbose:
-                steps = progress.shown(steps, settings.n_steps, REPORTS, _describe, listener)
-            for _ in watch.until_pressed(steps):
-                pass
+        steps = self._checkpointed(self._steps(history), history)
+        pressed = drive(steps, self.settings.n_steps, REPORTS, _describe, self.settings.verbose)
         fetch = self.asker.device.fetch
         if self.best:
             _, *means = self.asker.adam.state()
             self.asker.adam.restore(self.best, *means)
         weights: list[Array] = [fetch(each) for each in self.asker.smooth.weights()]
-        return AskerResult(
-            self.h.moved(weights), fetch(self.asker.codebook), history, watch.pressed
-        )
+        return AskerResult(self.h.moved(weights), fetch(self.asker.codebook), history, pressed)
 
     def _steps(self, history: list[AskerStep]) -> Iterator[AskerStep]:
         """The reports that are still to come, each of them in the history."""

@@ -7,7 +7,8 @@ from typing import Protocol, TypeVar
 
 from auxhash.compute import underway
 from auxhash.compute.bars import bar_of, new_bar
-from auxhash.compute.context import Listener
+from auxhash.compute.context import Listener, using
+from auxhash.learn.training import interrupt
 from auxhash.mac.loop import State, Step
 
 
@@ -39,7 +40,24 @@ def getting_ready(shown: bool) -> Iterator[Callable[[str], None]]:
         yield lambda what: bar.update(task, description=what)
 
 
-def shown(
+def drive(
+    steps: Iterable[AnyReport],
+    total: int,
+    reports: int,
+    describe: Callable[[AnyReport], str],
+    verbose: int,
+) -> bool:
+    """Make `total` gradient steps, or those until Ctrl-C; return True for the latter."""
+    listener = Listener() if verbose else None
+    with interrupt.watching() as watch, using(listener=listener):
+        if verbose:
+            steps = _shown(steps, total, reports, describe, listener)
+        for _ in watch.until_pressed(steps):
+            pass
+    return watch.pressed
+
+
+def _shown(
     steps: Iterable[AnyReport],
     total: int,
     reports: int,

@@ -15,7 +15,7 @@ from typing import NamedTuple, cast
 import numpy as np
 
 from auxhash.codes import Packed
-from auxhash.compute import approximate, clock, context, neighbors, threads, underway
+from auxhash.compute import approximate, clock, neighbors, threads, underway
 from auxhash.compute.arrays import AnyArray, Numbers, Single
 from auxhash.compute.checks import integer, number
 from auxhash.compute.device import CPU, Device
@@ -32,9 +32,9 @@ from auxhash.learn.smooth.tables import (
     codebook_of_bits,
     packed,
 )
-from auxhash.learn.training import interrupt, synthetic
+from auxhash.learn.training import synthetic
 from auxhash.learn.training.checkpoint import Checkpoint, RunIdentity
-from auxhash.learn.training.progress import getting_ready, shown
+from auxhash.learn.training.progress import drive, getting_ready
 from auxhash.mac import hashfunctions
 from auxhash.mac.hashfunctions import (
     HashFunction,
@@ -288,17 +288,11 @@ class RankTraining:
         history: list[RankStep] = [] if saved is None else list(saved.history)
         if saved is not None:
             self._restore(saved)
-        settings = self.settings
-        listener = context.Listener() if settings.verbose else None
-        with interrupt.watching() as watch, context.using(listener=listener):
-            steps: Iterator[RankStep] = self._checkpointed(self._steps(history))
-            if settings.verbose:
-                total = settings.n_steps + settings.table_steps
-                steps = shown(steps, total, REPORTS, _describe, listener)
-            for step in watch.until_pressed(steps):
-                history.append(step)
+        settings, steps = self.settings, self._noted(self._steps(history), history)
+        total = settings.n_steps + settings.table_steps
+        pressed = drive(steps, total, REPORTS, _describe, settings.verbose)
         h = self._learnt()
-        return RankResult(h, self._tables(h), history, self.n_points, self.held_out, watch.pressed)
+        return RankResult(h, self._tables(h), history, self.n_points, self.held_out, pressed)
 
     def _learnt(self) -> HashFunction:
         """Return the hash function as it is now."""
@@ -379,18 +373,14 @@ class RankTraining:
         asker = self.asker
         return rank, None if asker is None else self.judge.by_tables(self.smooth, asker, run)
 
-    def _checkpointed(self, steps: Iterable[RankStep]) -> Iterator[RankStep]:
-        """Pass the steps on once they are on disk, if there is a checkpoint."""
-        checkpoint = self.checkpoint
-        if checkpoint is None:
-            yield from steps
-            return
-        history = [] if checkpoint.saved is None else list(checkpoint.saved.history)
+    def _noted(self, steps: Iterable[RankStep], history: list[RankStep]) -> Iterator[RankStep]:
+        """Pass the steps on once they are in the history, and on disk, if there is a checkpoint."""
         for step in steps:
             history.append(step)
-            run = checkpoint.run, checkpoint.began, self.rng
-            asker = self.objective.state() if isinstance(self.objective, TableRank) else []
-            checkpoint.write(RankSaved(*run, history, *self.descent.state(), asker))
+            if (checkpoint := self.checkpoint) is not None:
+                run = checkpoint.run, checkpoint.began, self.rng
+                asker = self.objective.state() if isinstance(self.objective, TableRank) else []
+                checkpoint.write(RankSaved(*run, history, *self.descent.state(), asker))
             yield step
 
     def _restore(self, saved: RankSaved) -> None:

@@ -107,11 +107,11 @@ class ClassifierHash(BaseHash):
             return np.column_stack(run(lambda one: _decide(one, F), self.fitted))
 
 
-def boosted_trees(n_rounds: int = 200, depth: int = 4) -> ClassifierHash:
+def boosted_trees() -> ClassifierHash:
     """Return boosted decision trees for each bit, as many and as deep as in FastHash."""
     from sklearn.ensemble import HistGradientBoostingClassifier
 
-    trees = HistGradientBoostingClassifier(max_iter=n_rounds, max_depth=depth, early_stopping=False)
+    trees = HistGradientBoostingClassifier(max_iter=200, max_depth=4, early_stopping=False)
     return ClassifierHash(trees)
 
 

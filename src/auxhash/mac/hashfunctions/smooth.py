@@ -8,7 +8,7 @@ enough: the gradients of a batch are far less exact.
 """
 
 from collections.abc import Callable, Sequence
-from typing import NamedTuple, Protocol, cast, runtime_checkable
+from typing import Any, NamedTuple, Protocol, cast, runtime_checkable
 
 import numpy as np
 
@@ -404,23 +404,13 @@ class ThinnedNetwork(SmoothNetwork):
     It learns as much as where each point leaves out units of its own.
     """
 
-    def __init__(
-        self,
-        F: Matrix,
-        V: Array,
-        W: Array,
-        decay: float,
-        dropout: float,
-        noise: float,
-        rng: np.random.Generator,
-        n_coordinates: int | None = None,
-    ) -> None:
-        super().__init__(F, V, W, decay, dropout, noise, rng, n_coordinates)
+    def __init__(self, *settings: Any) -> None:
+        super().__init__(*settings)
         if self.device is devices.CPU:
             # A unit's weights beside each other: units are picked out of them.
             self.V = np.asfortranarray(self.V)
         self.parameters = [self.V, self.W, self.L]
-        self.n_kept = max(1, round((1 - dropout) * self.V.shape[1]))
+        self.n_kept = max(1, round((1 - self.dropout) * self.V.shape[1]))
         self.groups: list[Thinned] = []
         self.thinned_for: Numbers | None = None
 

@@ -220,14 +220,14 @@ class ApproximateIndex:
             n_bits = checks.integer("n_bits", n_bits, 1, MOST_BITS)
         content = listfile.read(path, n_bits)
         stated = matched(path, content.fingerprint, fingerprint)
-        return cls._of(content._replace(fingerprint=stated), n_probe, n_jobs)
+        index = cls._of(content._replace(fingerprint=stated), n_probe)
+        index.n_jobs = n_jobs
+        return index
 
     @classmethod
-    def _of(
-        cls, content: listfile.ListsContent, n_probe: int, n_jobs: int | None
-    ) -> "ApproximateIndex":
+    def _of(cls, content: listfile.ListsContent, n_probe: int) -> "ApproximateIndex":
         faiss = import_faiss()
-        index = cls(content.n_bits, len(content.centres), n_probe, n_jobs, content.fingerprint)
+        index = cls(content.n_bits, len(content.centres), n_probe, None, content.fingerprint)
         inner = _empty(8 * content.centres.shape[1], len(content.centres))
         inner.quantizer.add(content.centres)
         inner.is_trained = True

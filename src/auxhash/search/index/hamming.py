@@ -211,13 +211,13 @@ class HammingIndex:
         devices.get(device)  # or raise, before a large file is read
         content = file.read(path, checks.flag("mmap", mmap), checks.flag("check", check))
         stated = matched(path, content.fingerprint, fingerprint)
-        return cls._of(content._replace(fingerprint=stated), n_jobs, device)
+        index = cls._of(content._replace(fingerprint=stated), device)
+        index.n_jobs = n_jobs
+        return index
 
     @classmethod
-    def _of(
-        cls, content: file.IndexContent, n_jobs: int | None, device: devices.DeviceName = "cpu"
-    ) -> "HammingIndex":
-        index = cls(content.n_bits, n_jobs, device, content.fingerprint)
+    def _of(cls, content: file.IndexContent, device: devices.DeviceName = "cpu") -> "HammingIndex":
+        index = cls(content.n_bits, None, device, content.fingerprint)
         n = content.planes.shape[1]
         index._state = IndexState(content.planes, n, content.ids, content.next_id)
         return index

@@ -162,10 +162,10 @@ class NamedIndex:
         names, size = namesfile.read(path)
         index: NumberedIndex
         if _is_lists(path):
-            lists = listfile.read(path, None, size)
-            index = ApproximateIndex._of(lists, n_probe, n_jobs)
+            index = ApproximateIndex._of(listfile.read(path, None, size), n_probe)
         else:
-            index = HammingIndex._of(file.read(path, mmap=True, size=size), n_jobs)
+            index = HammingIndex._of(file.read(path, mmap=True, size=size))
+        index.n_jobs = n_jobs
         if set(index.ids.tolist()) != set(names):
             raise ValueError(f"{path} is damaged: its names are not those of its codes")
         index.fingerprint = matched(path, index.fingerprint, fingerprint)

@@ -12,7 +12,7 @@ original space. A query without any relevant point counts as 0 in every measure.
 `device="cuda"` counts on a GPU (see `MACHash`): codes of up to 511 bits, ties by expectation.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, get_args, overload
 
 import numpy as np
@@ -25,7 +25,7 @@ from auxhash.compute.device import DeviceName
 from auxhash.search.metrics import counted
 from auxhash.search.metrics.counted import MAX_SEPARATE_RANKS, DivideBy
 from auxhash.search.metrics.evaluation import Evaluation
-from auxhash.search.metrics.tally import Ties, take
+from auxhash.search.metrics.tally import Tally, Ties, take
 from auxhash.search.metrics.truth import Counts
 
 Ranks = int | Sequence[int] | AnyArray | None
@@ -80,9 +80,9 @@ def precision_at_k(
     k is one number (the result is a float), several (an array), or None for all of 1..n_base.
     """
     truth = query_labels, base_labels, neighbors
-    tally = take(query_codes, base_codes, *truth, n_jobs, device, ties=ties)
-    values = counted.precision(tally, _ranks(k, tally.n_base))
-    return float(values[0]) if isinstance(k, (int, np.integer)) else values
+    with context.using(n_jobs=n_jobs):
+        tally = take(query_codes, base_codes, *truth, device, ties=ties)
+    return _at(k, tally, counted.precision)
 
 
 def recall_at_k(
@@ -99,9 +99,9 @@ def recall_at_k(
 ) -> float | Array:
     """Mean share of the relevant points that are among the k nearest; k as in precision_at_k."""
     truth = query_labels, base_labels, neighbors
-    tally = take(query_codes, base_codes, *truth, n_jobs, device, ties=ties)
-    values = counted.recall(tally, _ranks(k, tally.n_base))
-    return float(values[0]) if isinstance(k, (int, np.integer)) else values
+    with context.using(n_jobs=n_jobs):
+        tally = take(query_codes, base_codes, *truth, device, ties=ties)
+    return _at(k, tally, counted.recall)
 
 
 def precision_recall_by_radius(
@@ -120,7 +120,8 @@ def precision_recall_by_radius(
     Where no point lies within a radius, the query's precision is 0, as the paper demands.
     """
     truth = query_labels, base_labels, neighbors
-    tally = take(query_codes, base_codes, *truth, n_jobs, device, n_bits)
+    with context.using(n_jobs=n_jobs):
+        tally = take(query_codes, base_codes, *truth, device, n_bits)
     return counted.by_radius(tally)
 
 
@@ -148,7 +149,8 @@ def mean_average_precision(
     n_base = len(np.asarray(base_codes))
     cut = n_base if k is None else int(_ranks(checks.integer("k", k, 1), n_base)[0])
     truth = query_labels, base_labels, neighbors
-    tally = take(query_codes, base_codes, *truth, n_jobs, device, ties=ties, cuts=[cut])
+    with context.using(n_jobs=n_jobs):
+        tally = take(query_codes, base_codes, *truth, device, ties=ties, cuts=[cut])
     return counted.average_precision(tally, cut, divide_by)
 
 
@@ -168,7 +170,8 @@ def distance_histogram(
     Both are of shape (n_queries, n_bits + 1).
     """
     truth = query_labels, base_labels, neighbors
-    tally = take(query_codes, base_codes, *truth, n_jobs, device, n_bits)
+    with context.using(n_jobs=n_jobs):
+        tally = take(query_codes, base_codes, *truth, device, n_bits)
     return tally.points, tally.hits
 
 
@@ -249,9 +252,10 @@ def evaluate(
     few = len(ranks) <= MAX_SEPARATE_RANKS
     truth = query_labels, base_labels, neighbors
     cuts = np.union1d(ranks, [n_base]) if few else [n_base]
-    tally = take(query_codes, base_codes, *truth, n_jobs, device, n_bits, ties, cuts)
-    n_bits = tally.points.shape[1] - 1
-    correlation = np.abs(bit_correlation(base_codes, n_bits, n_jobs))[~np.eye(n_bits, dtype=bool)]
+    with context.using(n_jobs=n_jobs):
+        tally = take(query_codes, base_codes, *truth, device, n_bits, ties, cuts)
+        n_bits = tally.points.shape[1] - 1
+        correlation = np.abs(bit_correlation(base_codes, n_bits))[~np.eye(n_bits, dtype=bool)]
     radius_precision, radius_recall = counted.by_radius(tally)
     return Evaluation(
         k=ranks,
@@ -282,6 +286,11 @@ def evaluate(
             "average_precision_over": divide_by,
         },
     )
+
+
+def _at(k: Ranks, tally: Tally, measure: Callable[[Tally, Counts], Array]) -> float | Array:
+    values = measure(tally, _ranks(k, tally.n_base))
+    return float(values[0]) if isinstance(k, (int, np.integer)) else values
 
 
 def _ranks(k: Ranks, n_base: int, drop: bool = False) -> Counts:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from auxhash.codes import Packed, to_words
-from auxhash.compute import context, threads
+from auxhash.compute import threads
 from auxhash.compute.arrays import AnyArray, Array, Numbers, Single
 from auxhash.compute.kernels import kernel
 from auxhash.search.index.scan import to_planes
@@ -42,11 +42,9 @@ class NeighborRanks:
         return expected
 
 
-def by_hamming(
-    queries: Packed, base: Packed, neighbors: AnyArray, n_bits: int, n_jobs: int | None = None
-) -> NeighborRanks:
+def by_hamming(queries: Packed, base: Packed, neighbors: AnyArray, n_bits: int) -> NeighborRanks:
     """Rank the base by the Hamming distance of packed codes."""
-    tally = take(queries, base, neighbors=neighbors, n_bits=n_bits, n_jobs=n_jobs)
+    tally = take(queries, base, neighbors=neighbors, n_bits=n_bits)
     own = to_words(base)[neighbors] ^ to_words(queries)[:, None]
     distance = np.bitwise_count(own).sum(axis=2, dtype=np.int64)
     return NeighborRanks(
@@ -54,9 +52,7 @@ def by_hamming(
     )
 
 
-def by_tables(
-    tables: TablesOf, base: Packed, neighbors: AnyArray, n_jobs: int | None = None
-) -> NeighborRanks:
+def by_tables(tables: TablesOf, base: Packed, neighbors: AnyArray) -> NeighborRanks:
     """Rank the base by a sum over the bytes of each code, least first."""
     planes, near = to_planes(base), np.ascontiguousarray(neighbors, np.int64)
     above, tied = np.empty_like(near), np.empty_like(near)
@@ -64,7 +60,7 @@ def by_tables(
     def count(rows: slice) -> None:
         _count(tables(rows), planes, near[rows], above[rows], tied[rows])
 
-    with context.using(n_jobs=n_jobs), threads.pool() as run:
+    with threads.pool() as run:
         run(count, threads.chunks(len(near), QUERIES_PER_TASK))
     return NeighborRanks(above, tied)
 

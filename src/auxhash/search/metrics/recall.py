@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from auxhash.codes import Packed
-from auxhash.compute import checks, context
+from auxhash.compute import checks
 from auxhash.compute.arrays import AnyArray, Array, Numbers, Single
 from auxhash.compute.neighbors import Metric, nearest
 from auxhash.compute.words import count
@@ -96,7 +96,6 @@ def expected_recall(
     metric: Metric = "cosine",
     codes: Packed | None = None,
     seed: int = 0,
-    n_jobs: int | None = None,
     tables: Callable[[AnyArray], Single] | None = None,
 ) -> list[ExpectedRecall]:
     """Recall to expect of codes, for each of BASE_SIZES that X fills, and for all of X last.
@@ -123,15 +122,14 @@ def expected_recall(
     query_codes, real = encode(asked), outputs(asked)
 
     def measured(n: int) -> ExpectedRecall:
-        with context.using(n_jobs=n_jobs):
-            near = nearest(searched[:n], asked, NEAREST, metric)[0]
-        by_codes = by_hamming(query_codes, base[:n], near, real.shape[1], n_jobs).within(NEAREST)
+        near = nearest(searched[:n], asked, NEAREST, metric)[0]
+        by_codes = by_hamming(query_codes, base[:n], near, real.shape[1]).within(NEAREST)
         kinds: list[TablesOf] = [lambda rows: tables_from_outputs(real[rows])]
         if tables is not None:
             kinds.append(lambda rows: tables(asked[rows]))
         shares = (
             by_codes,
-            *(by_tables(kind, base[:n], near, n_jobs).within(NEAREST) for kind in kinds),
+            *(by_tables(kind, base[:n], near).within(NEAREST) for kind in kinds),
         )
         means = (part for s in shares for part in (float(s.mean()), standard_error(s)))
         return ExpectedRecall(n, n_queries, *means)

@@ -11,7 +11,7 @@ from typing import Any, Literal, get_args
 import numpy as np
 
 from auxhash.codes import MOST_BITS, as_packed, common_bits
-from auxhash.compute import checks, context, threads
+from auxhash.compute import checks, threads
 from auxhash.compute import device as devices
 from auxhash.compute.arrays import AnyArray, Array, ArrayLike
 from auxhash.compute.kernels import kernel
@@ -64,7 +64,6 @@ def take(
     query_labels: ArrayLike | None = None,
     base_labels: ArrayLike | None = None,
     neighbors: ArrayLike | None = None,
-    n_jobs: int | None = None,
     device: devices.DeviceName = "cpu",
     n_bits: int | None = None,
     ties: Ties = "expected",
@@ -116,7 +115,7 @@ def take(
 
     chunks = threads.chunks(len(query), QUERIES_PER_TASK)
     walked = None
-    with context.using(n_jobs=n_jobs), threads.pool() as run:
+    with threads.pool() as run:
         if ties == "expected":
             run(count, chunks)
         else:

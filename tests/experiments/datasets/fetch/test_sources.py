@@ -141,7 +141,7 @@ def test_npm_and_pip_packages(folder, tmp_path, client, monkeypatch):
     def opened(path):
         return archives.from_tar(path, CONTENT)
 
-    for source in (Npm("a", "1", opened), Pip("a", "1", "tool.build", opened)):
+    for source in (Npm("a", "1", opened), Pip("a", "1", opened, "tool.build")):
         files = collection(source)
         assert files.obtain().is_dir()
         assert everything_in(folder) == ["set/one", "set/two"]

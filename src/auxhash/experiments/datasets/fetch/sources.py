@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol
+from typing import ClassVar, Protocol
 from urllib.parse import urlparse
 
 from rich.console import Console
@@ -136,51 +136,50 @@ class Official:
 
 
 @dataclass(frozen=True)
-class Npm:
+class Package:
+    """A version of a package that a client of its index can fetch."""
+
+    package: str
+    version: str
+    opened: Callable[[Path], Iterator[Member]]
+
+    kind: ClassVar[str] = "Python package"
+
+    def __str__(self) -> str:
+        return f"{self.kind} {self.package} {self.version}"
+
+    def members(self, workspace: Path, report: Report) -> Iterator[Member]:
+        yield from self.opened(self.fetched(workspace))
+
+    def fetched(self, folder: Path) -> Path:
+        """Return the package's file, in `folder`."""
+        raise NotImplementedError
+
+
+class Npm(Package):
     """A package that npm can fetch."""
 
-    package: str
-    version: str
-    opened: Callable[[Path], Iterator[Member]]
+    kind = "npm package"
 
-    def __str__(self) -> str:
-        return f"npm package {self.package} {self.version}"
-
-    def members(self, workspace: Path, report: Report) -> Iterator[Member]:
-        yield from self.opened(clients.npm_pack(self.package, self.version, workspace))
+    def fetched(self, folder: Path) -> Path:
+        return clients.npm_pack(self.package, self.version, folder)
 
 
 @dataclass(frozen=True)
-class Pip:
+class Pip(Package):
     """A source distribution that pip can fetch; `backend` is what its pyproject.toml names."""
 
-    package: str
-    version: str
     backend: str
-    opened: Callable[[Path], Iterator[Member]]
 
-    def __str__(self) -> str:
-        return f"Python package {self.package} {self.version}"
-
-    def members(self, workspace: Path, report: Report) -> Iterator[Member]:
-        yield from self.opened(
-            clients.pip_download(self.package, self.version, self.backend, workspace)
-        )
+    def fetched(self, folder: Path) -> Path:
+        return clients.pip_download(self.package, self.version, self.backend, folder)
 
 
-@dataclass(frozen=True)
-class Wheel:
+class Wheel(Package):
     """A package of the Python index that pip can fetch built, as a wheel."""
 
-    package: str
-    version: str
-    opened: Callable[[Path], Iterator[Member]]
-
-    def __str__(self) -> str:
-        return f"Python package {self.package} {self.version}"
-
-    def members(self, workspace: Path, report: Report) -> Iterator[Member]:
-        yield from self.opened(clients.pip_wheel(self.package, self.version, workspace))
+    def fetched(self, folder: Path) -> Path:
+        return clients.pip_wheel(self.package, self.version, folder)
 
 
 @dataclass(frozen=True)
