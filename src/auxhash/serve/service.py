@@ -30,8 +30,6 @@ if TYPE_CHECKING:
     from auxhash.model.model import Model
     from auxhash.serve.pictures import Pictures
 
-    AnyEncoder = Model | Hasher
-
 DEFAULT_K = 10
 REENCODING_SECONDS = 60  # after which a request that waits for the new codes may come again
 
@@ -50,13 +48,16 @@ class Service:
     def __init__(
         self,
         store: Store,
-        encoder: "AnyEncoder | None" = None,
+        encoder: "Model | Hasher | None" = None,
         pictures: "Pictures | None" = None,
         limits: Limits | None = None,
-        old: "AnyEncoder | None" = None,
+        old: "Model | Hasher | None" = None,
         any_model: bool = False,
-        asker: "AnyEncoder | None" = None,
+        asker: "Model | Hasher | None" = None,
     ) -> None:
+        encoder, old, asker = (
+            None if each is None else _model(each) for each in (encoder, old, asker)
+        )
         models = [model for model in (encoder, old) if model is not None]
         if asker is not None:
             _check_asker(asker, encoder, any_model)
@@ -91,7 +92,7 @@ class Service:
     def info(self) -> dict[str, Any]:
         made_by = self.store.fingerprint
         encoder = self._encoders.get(made_by or "", self._encoder)
-        learnt = getattr(encoder, "learnt", None)
+        learnt = None if encoder is None else encoder.learnt
         return {
             "name": "auxhash",
             "version": __version__,
@@ -227,8 +228,8 @@ class Service:
 
     def _metric(self, asked: Queries) -> Literal["euclidean", "cosine"]:
         """Return the metric of re-ranking: the request's, or else the model's."""
-        learnt = getattr(self._encoder, "metric", None)
-        return asked.metric or (learnt if learnt in ("euclidean", "cosine") else "euclidean")
+        by_cosine = self._encoder is not None and self._encoder.metric == "cosine"
+        return asked.metric or ("cosine" if by_cosine else "euclidean")
 
     def _answer(
         self, asked: Queries, queries: QueryCodes, among: Among, locked: bool
@@ -349,7 +350,7 @@ class Service:
                 f"{expected}: they cannot be compared",
             )
 
-    def _encoder_of(self, made_by: str | None) -> "AnyEncoder | None":
+    def _encoder_of(self, made_by: str | None) -> "Model | None":
         """Return the model that made the codes in the store, or the only one if nobody knows."""
         if self._encoder is None or self._any_model or made_by is None:
             return self._encoder
@@ -362,7 +363,7 @@ class Service:
             )
         return self._encoders[made_by]
 
-    def _asker_of(self, made_by: str | None) -> "AnyEncoder | None":
+    def _asker_of(self, made_by: str | None) -> "Model | None":
         """Return the model that encodes vectors of queries for the codes in the store."""
         if self._asker is None:
             return self._encoder_of(made_by)
@@ -458,7 +459,7 @@ class Service:
         return codes
 
     def _matrix(
-        self, name: str, vectors: Sequence[Sequence[float]], encoder: "AnyEncoder | None"
+        self, name: str, vectors: Sequence[Sequence[float]], encoder: "Model | None"
     ) -> Array:
         for vector in vectors:
             self._check_length(name, vector, encoder)
@@ -467,7 +468,7 @@ class Service:
         return np.array(vectors, np.float64)
 
     def _check_length(
-        self, name: str, vector: Sequence[float] | None, encoder: "AnyEncoder | None"
+        self, name: str, vector: Sequence[float] | None, encoder: "Model | None"
     ) -> None:
         n, longest = _n_features(encoder), self.limits.dimensions
         if vector is None:
@@ -496,7 +497,7 @@ class Service:
         return self.store.url.partition(":")[0]
 
 
-def _check_asker(asker: "AnyEncoder", encoder: "AnyEncoder | None", any_model: bool) -> None:
+def _check_asker(asker: "Model", encoder: "Model | None", any_model: bool) -> None:
     """Raise OtherModelError if the model of queries was not learnt for the codes of `encoder`."""
     if encoder is None:
         raise ValueError("a model of queries needs the model of the codes beside it")
@@ -512,13 +513,12 @@ def _check_asker(asker: "AnyEncoder", encoder: "AnyEncoder | None", any_model: b
         )
 
 
-def _promises_recall(encoder: "AnyEncoder | None") -> bool:
-    learnt = getattr(encoder, "learnt", None)
-    return learnt is not None and bool(learnt.expected)
+def _promises_recall(encoder: "Model | None") -> bool:
+    return encoder is not None and bool(encoder.learnt.expected)
 
 
-def _n_features(encoder: "AnyEncoder | None") -> int | None:
-    return None if encoder is None else int(encoder.n_features_in_)
+def _n_features(encoder: "Model | None") -> int | None:
+    return None if encoder is None else encoder.n_features
 
 
 def _is_number(name: Id) -> bool:
@@ -530,19 +530,21 @@ def _n_wanted(asked: Queries) -> int:
     return max(DEFAULT_K if asked.k is None else asked.k, asked.rerank or 0)
 
 
-def _distances(encoder: "AnyEncoder | None") -> list[str]:
+def _distances(encoder: "Model | None") -> list[str]:
     """Return the distances that a query can ask for."""
     if encoder is None:
         return [HAMMING]
-    has_tables = _model(encoder).table_function is not None
+    has_tables = encoder.table_function is not None
     return [HAMMING, "outputs", "tables"] if has_tables else [HAMMING, "outputs"]
 
 
-def _model(encoder: "AnyEncoder") -> "Model":
-    return getattr(encoder, "model_", encoder)
+def _model(encoder: "Model | Hasher") -> "Model":
+    """Return the model of an estimator, which computes in its threads."""
+    fitted: Model | None = getattr(encoder, "model_", None)
+    return encoder if fitted is None else replace(fitted, n_jobs=encoder.n_jobs)
 
 
-def _tables(by: str, X: Array | None, encoder: "AnyEncoder | None") -> Tables | None:
+def _tables(by: str, X: Array | None, encoder: "Model | None") -> Tables | None:
     """Return the tables of queries, of their outputs or learnt ones; None for Hamming distances."""
     if by == HAMMING:
         return None
@@ -559,7 +561,7 @@ def _tables(by: str, X: Array | None, encoder: "AnyEncoder | None") -> Tables | 
         if by == "outputs":
             tables = tables_from_outputs(encoder.decision_function(X))
         else:
-            tables = _model(encoder).tables(X)
+            tables = encoder.tables(X)
     try:
         return as_tables(tables, encoder.n_bits)
     except ValueError as error:
