@@ -572,6 +572,11 @@ COMMANDS = [
     ("compare X.npy --seed 1 --seed 2", r"--seed can be given once where neighbours are compared"),
     ("compare X.npy --text words.txt", r"--text is for --html, which is not given"),
     (
+        "compare X.npy --text title --html p.html",
+        r"a \.npy file holds no texts: --text takes a \.txt",
+    ),
+    ("compare X.npy --text X.npy --html p.html", r"a \.npy file holds no texts"),
+    (
         "compare X.npy --text few-words.txt --html p.html",
         r"few-words\.txt holds 3 texts, and there",
     ),

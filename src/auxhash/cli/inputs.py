@@ -263,6 +263,8 @@ def texts(source: str, path: str, n: int, header: HeaderChoice = None) -> list[s
     """Texts of n points: the lines of a file, or a column of the points' own file."""
     if Path(source).suffix == ".txt":  # commas are part of the text
         listed = tables.checked_path(source, "text", (".txt",)).read_text("utf-8").splitlines()
+    elif ".npy" in (Path(source).suffix, "" if Path(source).is_file() else Path(path).suffix):
+        raise ValueError(f"a .npy file holds no texts: --text takes a .txt file, {n:,} lines")
     elif Path(source).is_file():
         listed = names(source, header)
     else:
