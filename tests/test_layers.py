@@ -4,7 +4,8 @@ import ast
 import re
 from pathlib import Path
 
-ROOT = Path(__file__).parents[1] / "src" / "auxhash"
+TESTS = Path(__file__).parent
+ROOT = TESTS.parent / "src" / "auxhash"
 
 # A room imports only from itself and from rooms above it in this list.
 ROOMS = [
@@ -27,6 +28,8 @@ ONLY = {
     "search": {"compute", "codes", "files"},  # needs no method of learning
 }
 MOST_ENTRIES = 14
+# Folders of tests that are of no room: kernels of several rooms, files, and what runs the package.
+OF_NO_ROOM = {"gpu", "model/fixtures", "probes", "release"}
 
 
 def modules() -> dict[str, ast.Module]:
@@ -61,6 +64,16 @@ def test_the_listing_explains_the_program():
     entries = {path.name for path in ROOT.iterdir() if path.name != "__pycache__"}
     assert {name.removesuffix(".py") for name in entries} == {*ROOMS, "__init__", "py.typed"}
     assert len(entries) <= MOST_ENTRIES
+
+
+def folders(root: Path, pattern: str) -> set[str]:
+    """Return the folders that hold files of a pattern, but for the root."""
+    inside = {path.parent.relative_to(root) for path in root.rglob(pattern)}
+    return {path.as_posix() for path in inside if path.parts and "__pycache__" not in path.parts}
+
+
+def test_tests_mirror_the_rooms():
+    assert folders(TESTS, "*.*") == folders(ROOT, "__init__.py") | OF_NO_ROOM
 
 
 def test_rooms_import_one_way_only():

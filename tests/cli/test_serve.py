@@ -1,6 +1,5 @@
-"""The command: what it opens, and what it refuses before it listens."""
+"""`auxhash serve`: what it opens, and what it refuses before it listens."""
 
-import importlib
 import json
 import socket
 import sys
@@ -16,10 +15,13 @@ from auxhash.cli import main
 from auxhash.compute.extras import install
 from auxhash.experiments.datasets import digits
 from auxhash.learn import baselines
-from auxhash.serve.limits import Limits
 from tests.serve.conftest import BITS
+from tests.serve.conftest import model as model
+from tests.serve.conftest import url as url
 
 serve = pytest.importorskip("tests.serve.asking", reason="auxhash[serve] is missing")
+
+TOKEN = {"AUXHASH_TOKEN": "a-token-that-nobody-knows"}
 
 
 def run(*options, env=None):
@@ -134,18 +136,6 @@ def test_digits(opened, tmp_path, monkeypatch):
     assert other.read_bytes() == model.read_bytes()  # LSH is the same in both
 
 
-def test_digits_as_images():
-    """White on black, as numbers from 0 to 16."""
-    from auxhash.experiments.demonstration.digits import ink
-
-    picture = np.zeros((80, 80, 3), np.uint8)
-    picture[40:50, 20:30] = 255
-    [found] = ink([picture])
-    expected = np.zeros((8, 8))
-    expected[4, 2] = 16
-    np.testing.assert_array_equal(found.reshape(8, 8), expected)
-
-
 def test_a_token_for_other_addresses(opened, url, tmp_path):
     stores.open(url, 8).close()
     told = refused("--store", url, "--host", "0.0.0.0")
@@ -197,30 +187,6 @@ def test_what_is_refused(url, model, tmp_path):
     assert "is no address to listen at" in told
 
 
-def test_a_store_that_cannot_be_opened_while_the_server_starts(caplog):
-    class Failing:
-        failed = None
-
-    work, told = Failing(), []
-
-    async def application(scope, receive, send):
-        told.append((await receive())["type"])
-        work.failed = ValueError("no such store")
-        work.on_failure()
-        await send({"type": "lifespan.startup.complete"})
-        told.append((await receive())["type"])
-        await send({"type": "lifespan.shutdown.complete"})
-
-    server = importlib.import_module("auxhash.serve.server")
-    with pytest.raises(ValueError, match="no such store"):
-        server.run(application, work, server.listen("127.0.0.1", 0), Limits())
-    assert told == ["lifespan.startup", "lifespan.shutdown"]
-    assert not caplog.records
-
-
-TOKEN = {"AUXHASH_TOKEN": "a-token-that-nobody-knows"}
-
-
 def test_pictures_of_a_model(opened, tmp_path, url, monkeypatch):
     """A model of GIST takes images; of a feature of one's own, only where the user says so."""
     X = np.random.default_rng(0).normal(size=(50, 320))
@@ -240,24 +206,3 @@ def test_pictures_of_a_model(opened, tmp_path, url, monkeypatch):
 def test_a_missing_package_is_named(monkeypatch):
     monkeypatch.setitem(sys.modules, "uvicorn", None)
     assert refused() == f"Error: serve needs uvicorn: {install('serve')}"
-
-
-@pytest.mark.parametrize(
-    ("host", "is_it"),
-    [
-        ("127.0.0.1", True),
-        ("127.9.9.9", True),
-        ("::1", True),
-        ("[::1]", True),
-        ("localhost", True),
-        ("0.0.0.0", False),
-        ("::", False),
-        ("192.168.0.1", False),
-        ("localhost.example.org", False),
-        ("", False),
-    ],
-)
-def test_loopback(host, is_it):
-    from auxhash.serve.server import is_loopback
-
-    assert is_loopback(host) is is_it

@@ -21,6 +21,9 @@ from auxhash.serve.service import Service
 from tests.browser import browser as browser
 from tests.experiments.demonstration.shown import application, small
 from tests.serve.conftest import BITS
+from tests.serve.conftest import hasher as hasher
+from tests.serve.conftest import model as model
+from tests.serve.conftest import url as url
 
 WIDE, NARROW = {"width": 1280, "height": 800}, {"width": 390, "height": 844}
 SEVEN = [[(70, 45), (170, 45), (110, 205)], [(95, 125), (165, 125)]]
@@ -362,10 +365,10 @@ def test_points_of_the_map_are_picked_and_followed(page, show):
     for followed in (first, picked):  # the guest of the list can be chosen again
         page.locator("#follow").select_option(str(followed))
         assert page.locator("#follow").input_value() == str(followed)
-    for side, model in (("left", "two-step"), ("right", "refined")):
+    for side, method in (("left", "two-step"), ("right", "refined")):
         page.locator("#colour").select_option(side)
         colour = dot.evaluate("dot => getComputedStyle(dot).fill")
-        wanted = show.codes(model)["colours"][row]
+        wanted = show.codes(method)["colours"][row]
         assert colour == f"rgb({', '.join(str(int(wanted[i : i + 2], 16)) for i in (1, 3, 5))})"
     page.locator("#lines").select_option("left")
     assert page.locator("#map rect.found").count() == 0
