@@ -33,11 +33,11 @@ OF_NO_ROOM = {"gpu", "model/fixtures", "probes", "release"}
 
 
 def modules() -> dict[str, ast.Module]:
-    found = {}
+    trees = {}
     for path in ROOT.rglob("*.py"):
         name = ".".join(path.relative_to(ROOT.parent).with_suffix("").parts)
-        found[name.removesuffix(".__init__")] = ast.parse(path.read_text())
-    return found
+        trees[name.removesuffix(".__init__")] = ast.parse(path.read_text())
+    return trees
 
 
 MODULES = modules()
@@ -45,15 +45,15 @@ MODULES = modules()
 
 def imported(tree: ast.Module) -> set[str]:
     """Modules of the package that a module imports, anywhere in it."""
-    found = set()
+    names = set()
     for node in ast.walk(tree):
         if isinstance(node, ast.ImportFrom) and node.module and node.module.startswith("auxhash"):
             for alias in node.names:
                 full = f"{node.module}.{alias.name}"
-                found.add(full if full in MODULES else node.module)
+                names.add(full if full in MODULES else node.module)
         elif isinstance(node, ast.Import):
-            found.update(alias.name for alias in node.names if alias.name.startswith("auxhash"))
-    return found
+            names.update(alias.name for alias in node.names if alias.name.startswith("auxhash"))
+    return names
 
 
 def room(module: str) -> str:
@@ -88,14 +88,14 @@ def test_rooms_import_one_way_only():
 
 
 def test_only_the_command_line_imports_experiments():
-    """What reproduces the paper is used by nothing; the package's face names parts of it."""
+    """Nothing uses what reproduces the paper; the package's face names parts of it."""
     for module, tree in MODULES.items():
         if room(module) not in ("", "experiments", "cli"):
             assert not [name for name in imported(tree) if room(name) == "experiments"], module
 
 
 def test_no_module_imports_itself_by_a_circle():
-    """Where imports at the top of files form a circle, which is imported first decides."""
+    """The first to be imported decides, where imports at the top of files form a circle."""
     graph = {
         module: {
             name
@@ -122,4 +122,4 @@ def test_no_class_name_means_two_things():
             for name in names:
                 if re.fullmatch(r"[A-Z]+[a-z][A-Za-z]*", name):
                     homes.setdefault(name, set()).add(module)
-    assert {name: found for name, found in homes.items() if len(found) > 1} == {}
+    assert {name: modules for name, modules in homes.items() if len(modules) > 1} == {}

@@ -277,10 +277,10 @@ def check_mac(model, case):
     assert steps[0].mu == 0 or case["fits"] == "warm"
     if case["method"] == "TwoStepHash":
         assert len(steps) == 1
-    held = 15 if case["validation"] in ("fraction", "by neighbors") else 0
-    assert len(model.codes_) == N - held
-    found = losses.total(unpack(model.codes_, N_BITS), model.affinity_, case["loss"])
-    assert model.loss_ == pytest.approx(found, rel=1e-9)
+    n_held_out = 15 if case["validation"] in ("fraction", "by neighbors") else 0
+    assert len(model.codes_) == N - n_held_out
+    loss = losses.total(unpack(model.codes_, N_BITS), model.affinity_, case["loss"])
+    assert model.loss_ == pytest.approx(loss, rel=1e-9)
 
 
 def check_torch(case):
@@ -290,9 +290,9 @@ def check_torch(case):
 
 def check_refused(case, rules, fit, folder):
     """An error that a rule states, before any step and without a checkpoint."""
-    with pytest.raises((ValueError, TypeError, ImportError)) as told:
+    with pytest.raises((ValueError, TypeError, ImportError)) as raised:
         fit(case, folder)
-    check_told(told.value, case, rules)
+    check_told(raised.value, case, rules)
     assert not list(folder.rglob(checkpoints.NAME))
 
 

@@ -12,19 +12,19 @@ def test_a_store_that_cannot_be_opened_while_the_server_starts(caplog):
     class Failing:
         failed = None
 
-    work, told = Failing(), []
+    work, messages = Failing(), []
 
     async def application(scope, receive, send):
-        told.append((await receive())["type"])
+        messages.append((await receive())["type"])
         work.failed = ValueError("no such store")
         work.on_failure()
         await send({"type": "lifespan.startup.complete"})
-        told.append((await receive())["type"])
+        messages.append((await receive())["type"])
         await send({"type": "lifespan.shutdown.complete"})
 
     with pytest.raises(ValueError, match="no such store"):
         server.run(application, work, server.listen("127.0.0.1", 0), Limits())
-    assert told == ["lifespan.startup", "lifespan.shutdown"]
+    assert messages == ["lifespan.startup", "lifespan.shutdown"]
     assert not caplog.records
 
 

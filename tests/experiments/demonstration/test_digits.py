@@ -9,7 +9,7 @@ def test_digits_as_images():
     """White on black, as numbers from 0 to 16."""
     picture = np.zeros((80, 80, 3), np.uint8)
     picture[40:50, 20:30] = 255
-    [found] = ink([picture])
+    [result] = ink([picture])
     expected = np.zeros((8, 8))
     expected[4, 2] = 16
-    np.testing.assert_array_equal(found.reshape(8, 8), expected)
+    np.testing.assert_array_equal(result.reshape(8, 8), expected)
