@@ -265,10 +265,10 @@ def test_no_traceback_leaves(url, hasher, monkeypatch, caplog):
     monkeypatch.setattr(serve.Service, "info", fail)
     with asking(url, hasher) as client:
         answer = client.get("/info")
-        message = right(answer, 500)
-        assert message["error"] == "a fault of the service; its log has more"
+        fault = right(answer, 500)
+        assert fault["error"] == "a fault of the service; its log has more"
         assert "secret" not in answer.text
-        assert f"fault {message['id']}" in caplog.text
+        assert f"fault {fault['id']}" in caplog.text
         assert caplog.text.count("RuntimeError: a secret") == 1
         right(client.get("/points"))
 
@@ -290,10 +290,10 @@ def test_a_store_that_fails(url, hasher, monkeypatch, caplog):
     monkeypatch.setattr("auxhash.stores.sqlite.SqliteStore.count", fail)
     with asking(url, hasher) as client:
         answer = client.get("/points")
-        message = right(answer, 503)
-        assert "the store cannot be read or written" in message["error"]
+        fault = right(answer, 503)
+        assert "the store cannot be read or written" in fault["error"]
         assert "/home/me" not in answer.text
-        assert message["id"] in caplog.text
+        assert fault["id"] in caplog.text
         assert "disk I/O error" in caplog.text
         assert answer.headers["retry-after"] == "5"
 
