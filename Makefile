@@ -12,7 +12,7 @@ PIP = $(BIN)/python -m pip $(QUIETLY)
 UV = $(PYTHON) -m pip --python $(BIN)/python $(QUIETLY) --only-binary uv uv
 INSTALL = $(UV) && $(BIN)/uv pip install --quiet --python $(BIN)/python 'pip>=24'
 
-PAGE := tests/serve/test_page.py tests/experiments/test_layout.py
+PAGE := tests/experiments/demonstration/test_page.py tests/experiments/test_layout.py
 SERVICE := $(addprefix tests/serve/test_,client.py costs.py schema.py server.py) tests/experiments/demonstration/test_show.py
 CLUSTER := $(addprefix tests/dask/test_,index.py losses.py machash.py) \
 	tests/files/shards/test_fleet.py tests/experiments/datasets/test_dask_mnist.py

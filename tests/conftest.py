@@ -55,7 +55,7 @@ def nothing_is_left_behind(tmp_path_factory):
 
 @pytest.fixture(autouse=True, scope="session")
 def no_word_of_compiling():
-    """Whether something is compiled depends on what the machine has kept, not on a test."""
+    """Say nothing of compiling, which depends on what the machine has kept, not on a test."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(group, "announce_compiling", lambda say: None)
         yield
@@ -76,8 +76,8 @@ def refine_briefly(patch):
         return
     suited = Refine.suited_to.__func__
 
-    def brief(cls, *given):
-        return replace(suited(cls, *given), n_steps=BRIEF)
+    def brief(cls, *arguments):
+        return replace(suited(cls, *arguments), n_steps=BRIEF)
 
     patch.setattr(Refine, "suited_to", classmethod(brief))
     patch.setattr(neighborhash, "MIN_STEPS", BRIEF)
@@ -85,9 +85,9 @@ def refine_briefly(patch):
     asked = neighborhash.NeighborHash._settings
 
     def few(self, n):
-        found = asked(self, n)
-        steps = {name: min(getattr(found, name), BRIEF) for name in ("n_steps", "table_steps")}
-        return replace(found, **steps)
+        settings = asked(self, n)
+        steps = {name: min(getattr(settings, name), BRIEF) for name in ("n_steps", "table_steps")}
+        return replace(settings, **steps)
 
     patch.setattr(neighborhash.NeighborHash, "_settings", few)
 

@@ -110,9 +110,9 @@ def precision(
     queries: NDArray[np.uint8], base: NDArray[np.uint8], relevant: NDArray[np.bool_], k: int
 ) -> float:
     """Precision at k: the mean over the queries, ties by their expected value."""
-    found = []
+    shares = []
     for distance, good in zip(distances(queries, base), relevant, strict=True):
         last = np.sort(distance)[k - 1]
         nearer, tied = distance < last, distance == last
-        found.append((good[nearer].sum() + (k - nearer.sum()) * good[tied].mean()) / k)
-    return float(np.mean(found))
+        shares.append((good[nearer].sum() + (k - nearer.sum()) * good[tied].mean()) / k)
+    return float(np.mean(shares))

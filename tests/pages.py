@@ -74,7 +74,7 @@ def examples(text: str) -> Iterator[tuple[str, str, str]]:
 
 
 def prints(text: str) -> bool:
-    """Whether the page shows the output of any example."""
+    """Tell whether the page shows the output of any example."""
     return any(printed for _, _, printed in examples(text))
 
 

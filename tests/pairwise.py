@@ -8,7 +8,7 @@ import pytest
 
 
 class Rule(NamedTuple):
-    """What is refused: all these options with one of these values each, and what the error says."""
+    """A refusal: of all these options with one of these values each, and what the error says."""
 
     when: dict
     says: str
@@ -65,11 +65,11 @@ def refused(options, rules):
 
 def check_told(error, case, rules):
     """One of the rules that the case breaks says so."""
-    found = broken(case, rules)
-    assert found, f"refused, but by no rule: {error!r}"
-    told = [rule for rule in found if re.search(rule.says, str(error))]
-    assert told, f"{error!r} is none of {[rule.says for rule in found]}"
-    assert any(isinstance(error, rule.error) for rule in told), repr(error)
+    broken_rules = broken(case, rules)
+    assert broken_rules, f"refused, but by no rule: {error!r}"
+    matching = [rule for rule in broken_rules if re.search(rule.says, str(error))]
+    assert matching, f"{error!r} is none of {[rule.says for rule in broken_rules]}"
+    assert any(isinstance(error, rule.error) for rule in matching), repr(error)
     assert "\n" not in str(error)
 
 

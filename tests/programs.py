@@ -7,7 +7,7 @@ import textwrap
 
 
 def run_python(code, *arguments, **environment):
-    """What a program prints; a test fails where the program does, and shows its errors."""
+    """Return what a program prints; a test fails where the program does, and shows its errors."""
     command = [sys.executable, "-c", textwrap.dedent(code), *map(str, arguments)]
     settings = {**os.environ, **environment}
     done = subprocess.run(command, capture_output=True, text=True, env=settings)

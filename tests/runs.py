@@ -1,4 +1,4 @@
-"""How the suite is run: its order, which may be shuffled, and the skipped tests, which are counted.
+"""Runs of the suite: its order, which may be shuffled, and the skipped tests, which are counted.
 
 With CI=true, a run fails where a test is skipped for a reason that this run does not expect.
 """
@@ -100,7 +100,7 @@ def pytest_sessionfinish(session):
 
 def pytest_terminal_summary(terminalreporter, config):
     if counts := skipped(config):
-        told = ", ".join(f"{reason} x {count}" for reason, count in counts.most_common())
-        terminalreporter.write_line(f"{counts.total()} skipped: {told}")
+        message = ", ".join(f"{reason} x {count}" for reason, count in counts.most_common())
+        terminalreporter.write_line(f"{counts.total()} skipped: {message}")
     for reason in unexpected(config):
         terminalreporter.write_line(f"skipped unexpectedly, which fails the run: {reason}")

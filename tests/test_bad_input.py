@@ -101,7 +101,7 @@ def files(tmp_path_factory):
     }
     for name, array in arrays.items():
         np.save(folder / name, array, allow_pickle=True)
-    whole = npy_of(X)
+    full = npy_of(X)
     contents = {
         "asked-words.csv": b"query,id\n0,n1\n1,0\n",
         "asked-far.csv": b"query,id\n0,40\n1,41\n",
@@ -112,21 +112,21 @@ def files(tmp_path_factory):
         "asked-gap.csv": b"query,id\n0,\n1,1\n",
         "asked-wide.csv": b"a,b,c,d\n0,1,2,3\n",
         "empty.npy": b"",
-        "truncated.npy": whole[:500],
-        "header-only.npy": whole[:20],
+        "truncated.npy": full[:500],
+        "header-only.npy": full[:20],
         "huge.npy": npy_header(HUGE),
         "negative.npy": npy_header(LYING),
         "code.npy": npy_header(NO_DICT),
         "foreign.npy": b"GIF89a" + bytes(50),
-        "archive.npy": npz_of({"X.npy": whole}),
+        "archive.npy": npz_of({"X.npy": full}),
         "empty.npz": b"",
-        "not-zip.npz": whole,
-        "truncated.npz": npz_of({"X.npy": whole})[:-40],
-        "two.npz": npz_of({"a.npy": whole, "b.npy": whole}),
+        "not-zip.npz": full,
+        "truncated.npz": npz_of({"X.npy": full})[:-40],
+        "two.npz": npz_of({"a.npy": full, "b.npy": full}),
         "none.npz": npz_of({}),
         "huge.npz": npz_of({"X.npy": npy_header(HUGE)}),
         "pickle.npz": npz_of({"X.npy": npy_of(np.array([{}]))}),
-        "traversal.npz": npz_of({"../../escaped.npy": whole, "../y.npy": whole}),
+        "traversal.npz": npz_of({"../../escaped.npy": full, "../y.npy": full}),
         "empty.csv": b"",
         "words.csv": b"a,b,y\n1,2,0\n3,many,1\n",
         "ragged.csv": b"1,2,3\n4,5\n",
@@ -183,8 +183,8 @@ def files(tmp_path_factory):
     (folder / "truncated.index").write_bytes((folder / "good.index").read_bytes()[:-1])
     named = NamedIndex(HammingIndex(8)).add(CODES, [f"n{i}" for i in range(40)])
     named.save(folder / "named.index")
-    whole = (folder / "named.index").read_bytes()
-    (folder / "damaged-names.index").write_bytes(whole[:-70] + b"x" + whole[-69:])
+    full = (folder / "named.index").read_bytes()
+    (folder / "damaged-names.index").write_bytes(full[:-70] + b"x" + full[-69:])
     ApproximateIndex(8).add(CODES).save(folder / "rough.index")
     (folder / "folder").mkdir()
     pictures = {"mixed": ("a.png", "class/b.png"), "broken": ("class/b.png", "other/c.png")}

@@ -89,8 +89,8 @@ def test_outputs_rank_as_the_index_re_ranks(made):
     everything = np.tile(np.arange(48), (12, 1))
     ids = rerank.by_outputs(everything, hasher.decision_function(made.query.X), Coded())[1]
     assert len(np.unique(base, axis=0)) == 48  # no ties
-    found = recall.by_outputs(hasher, made.query.X, base, near, (1, 10, 48))
-    np.testing.assert_allclose(found, recall.at(by_positions(ids, near), (1, 10, 48)))
+    result = recall.by_outputs(hasher, made.query.X, base, near, (1, 10, 48))
+    np.testing.assert_allclose(result, recall.at(by_positions(ids, near), (1, 10, 48)))
 
 
 def test_few_points_take_parts_of_few_bits(made):
@@ -121,15 +121,15 @@ def test_bits_go_on_where_they_were_stopped(made, tmp_path, monkeypatch, capsys)
     options = ["bits", "--data", "siftsmall", "--results", str(results)]
     options += ["--methods", "signs", "LSH", "RaBitQ", "--bytes"]
     benchmarks.main([*options, "1"])
-    whole = results.read_text()
+    text = results.read_text()
     assert [(one["method"], one["bytes"]) for one in read(results)] == [("signs", 1), ("LSH", 1)]
     assert "RaBitQ (1 bytes): its factors alone take 8 bytes" in capsys.readouterr().out
-    results.write_text(whole[:-20])  # stopped while it wrote
+    results.write_text(text[:-20])  # stopped while it wrote
     benchmarks.main([*options, "1", "2"])
     records = read(results)
     keys = [("signs", 1), ("LSH", 1), ("LSH", 2)]
     assert [(one["method"], one["bytes"]) for one in records] == keys
-    assert json.loads(whole.splitlines()[0]) == records[0]
+    assert json.loads(text.splitlines()[0]) == records[0]
     compared = auxhash.compare(made, "LSH", n_bytes=2, verbose=0)
     own = {row["distance"]: row["10@10"] for row in compared.rows if row["method"] == "LSH"}
     assert {by: one["10@10"] for by, one in records[2]["by"].items()} == pytest.approx(
@@ -206,7 +206,7 @@ def test_trainings_of_two_devices_are_not_mixed(made, tmp_path, monkeypatch):
 
 
 def test_several_rows_are_relevant_to_a_picture():
-    """Those of its class that are nearest to it, none of which is a picture that asks."""
+    """They are those of its class that are nearest to it, none of which is a picture that asks."""
     rng = np.random.default_rng(0)
     X, other, classes = rng.normal(size=(200, 4)), rng.normal(size=(200, 6)), np.arange(200) % 4
     data = queries.of_pictures(np.column_stack([X, np.arange(200)]), other, classes)
@@ -236,15 +236,15 @@ def test_neighbors_go_on_where_they_were_stopped(made, tmp_path, monkeypatch, ca
     options = ["--data", "glove-50", "--results", str(results), "--seeds", "0", "1"]
     options += ["--methods", "sign", "ITQ", "LSH", "--bits"]
     benchmarks.main(["neighbors", *options, "4"])
-    whole = results.read_text()
-    assert len(whole.splitlines()) == 6
-    results.write_text(whole[:-20])  # stopped while it wrote
+    text = results.read_text()
+    assert len(text.splitlines()) == 6
+    results.write_text(text[:-20])  # stopped while it wrote
     benchmarks.main(["neighbors", *options, "4", "16"])
     records = neighbors.read(results)
     keys = [(record["method"], record["bits"], record["seed"]) for record in records]
     assert len(set(keys)) == len(keys) == 8
     assert "ITQ, 16 bits: more bits than the 8 features" in capsys.readouterr().out
-    assert json.loads(whole.splitlines()[0]) == records[0]
+    assert json.loads(text.splitlines()[0]) == records[0]
     benchmarks.main(["neighbors", *options, "4", "--tables"])
     table = (tmp_path / "neighbors-glove-50.md").read_text()
     assert "| 8 | sign | 1 |" in table
@@ -259,7 +259,7 @@ def test_margins_over_other_methods():
     def records(method, hamming, outputs):
         for seed, more in enumerate((0.0, 0.02)):
             at = {"data": "made", "train": 9, "base": 9, "method": method, "bits": 8, "seed": seed}
-            found = [
+            result = [
                 {
                     rank: share + more
                     for rank, share in zip(("10", "100", "1000"), part, strict=True)
@@ -268,7 +268,7 @@ def test_margins_over_other_methods():
                 else {}
                 for part in (hamming, outputs)
             ]
-            yield at | dict(zip(("hamming", "asymmetric"), found, strict=True))
+            yield at | dict(zip(("hamming", "asymmetric"), result, strict=True))
 
     made = [
         *records("NeighborHash, linear", (0.5, 0.6, 0.7), (0.6, 0.7, 0.8)),
@@ -284,7 +284,7 @@ def test_margins_over_other_methods():
 
 
 @pytest.mark.parametrize(
-    ("share", "told"),
+    ("share", "expected"),
     [
         ({32: 0.96}, "at most 32"),
         ({32: 0.85, 64: 0.9}, "more than 64"),
@@ -292,8 +292,8 @@ def test_margins_over_other_methods():
         ({64: 0.97, 32: 0.95}, "at most 32"),
     ],
 )
-def test_bits_for_the_aim(share, told):
-    assert neighbors.enough(share) == told
+def test_bits_for_the_aim(share, expected):
+    assert neighbors.enough(share) == expected
 
 
 @pytest.fixture
@@ -312,11 +312,11 @@ def test_networks_go_on_where_they_were_stopped(labelled, tmp_path, monkeypatch)
     options = ["--results", str(results), "--data-sets", "cifar10-gist", "--seeds", "1"]
     options += ["--quick", "--methods", "linear", "network, rank"]
     benchmarks.main(["networks", *options])
-    whole = results.read_text()
+    text = results.read_text()
     records = networks.read(results)
     cells = [("linear", 32), *(("network, rank", bits) for bits in (32, 16, 48, 64))]
     assert [(record["method"], record["bits"]) for record in records] == cells
-    results.write_text(whole[:-20])  # stopped while it wrote
+    results.write_text(text[:-20])  # stopped while it wrote
     benchmarks.main(["networks", *options])
     again = networks.read(results)
     assert again[:4] == records[:4]
@@ -338,13 +338,13 @@ def test_setting_goes_on_where_it_was_stopped(labelled, tmp_path, monkeypatch):
     options = ["--results", str(results), "--train", "2000", "--functions", "linear", "--bits", "4"]
     options += ["--ways", "random order", "fixed order", "--seeds", "0"]
     benchmarks.main(["setting", *options])
-    whole = results.read_text()
-    results.write_text(whole[:-20])  # stopped while it wrote
+    text = results.read_text()
+    results.write_text(text[:-20])  # stopped while it wrote
     benchmarks.main(["setting", *options, "1"])
     records = setting.read(results)
     keys = [(record["way"], record["seed"]) for record in records]
     assert len(set(keys)) == len(keys) == 4
-    assert json.loads(whole.splitlines()[0]) == records[0]
+    assert json.loads(text.splitlines()[0]) == records[0]
     for record in records:
         losses = [step[1] for step in record["path"]]
         assert record["two_step"]["loss"] == pytest.approx(losses[0], abs=1)
@@ -373,12 +373,12 @@ def test_setting_goes_on_where_it_was_stopped(labelled, tmp_path, monkeypatch):
 def test_likeness_of_bits():
     classes = np.repeat(np.arange(4), 5)
     apart = np.array([[1, 1, 1], [1, -1, -1], [-1, 1, -1], [-1, -1, 1]], np.int8)
-    found = setting.likeness(apart[classes], classes)
-    assert found["correlation"] == 0
-    assert found["effective"] == 2
-    assert found["dimensions"] == pytest.approx(3)
-    assert (found["splits"], found["closest"]) == (3, 2)
-    assert found["in_turn"] == pytest.approx(2 / 3, abs=1e-4)
+    result = setting.likeness(apart[classes], classes)
+    assert result["correlation"] == 0
+    assert result["effective"] == 2
+    assert result["dimensions"] == pytest.approx(3)
+    assert (result["splits"], result["closest"]) == (3, 2)
+    assert result["in_turn"] == pytest.approx(2 / 3, abs=1e-4)
     alike = setting.likeness(apart[classes][:, [0, 0, 0]], classes)
     assert (alike["correlation"], alike["dimensions"], alike["splits"]) == (1, 1, 1)
     assert alike["closest"] == alike["in_turn"] == 0
@@ -436,8 +436,8 @@ def pieces(tmp_path, monkeypatch):
 def test_deep_reads_pieces(pieces):
     folder, X = pieces
     assert len([*folder.glob("images*.npy")]) == 3
-    found, labels = deep.pictures(folder)
-    np.testing.assert_array_equal(found, X)
+    result, labels = deep.pictures(folder)
+    np.testing.assert_array_equal(result, X)
     np.testing.assert_array_equal(labels, np.arange(90) % 3)
     assert labels.dtype == np.int64
 
@@ -449,12 +449,12 @@ def test_deep_goes_on_where_it_was_stopped(pieces, tmp_path):
     options += ["--bits", "8", "--seeds", "0", "--epochs", "1", "--width", "2", "--batch", "20"]
     options += ["--methods", "one-hot", "cross-entropy"]
     benchmarks.main(["deep", *options])
-    whole = results.read_text()
-    results.write_text(whole[:-20])  # stopped while it wrote
+    text = results.read_text()
+    results.write_text(text[:-20])  # stopped while it wrote
     benchmarks.main(["deep", *options])
     records = deep.read(results)
     assert [record["method"] for record in records] == ["one-hot", "cross-entropy"]
-    assert json.loads(whole.splitlines()[0]) == records[0]
+    assert json.loads(text.splitlines()[0]) == records[0]
     benchmarks.main(["deep", *options, "--both-ways", "--methods", "one-hot"])
     assert [record["how"]["both_ways"] for record in deep.read(results)] == [False, False, True]
 

@@ -32,14 +32,14 @@ def fit_and_use(digits, seed):
         baselines.ITQ(n_bits=16, random_state=seed),
         baselines.KSH(n_bits=8, n_anchors=100, max_iter=20, random_state=seed),
     ]
-    found = []
+    parts = []
     for hasher in hashers:
         hasher.fit(X, y)
         base, codes = hasher.encode(X), hasher.encode(queries)
         distances, ids = HammingIndex(hasher.n_bits).add(base).search(codes, 20)
         precision = metrics.precision_at_k(codes, base, labels, y, [5, 50])
-        found += [base, codes, hasher.decision_function(queries), distances, ids, precision]
-    return [np.asarray(part).tobytes() for part in found]
+        parts += [base, codes, hasher.decision_function(queries), distances, ids, precision]
+    return [np.asarray(part).tobytes() for part in parts]
 
 
 def blas_threads():
@@ -51,7 +51,7 @@ def test_threads_do_not_disturb_each_other(digits):
     expected = {seed: fit_and_use(digits, seed) for seed in set(seeds)}
     before = blas_threads()
     with ThreadPoolExecutor(N_THREADS) as executor:
-        found = list(executor.map(lambda seed: fit_and_use(digits, seed), seeds))
+        result = list(executor.map(lambda seed: fit_and_use(digits, seed), seeds))
     assert blas_threads() == before
-    for seed, parts in zip(seeds, found, strict=True):
+    for seed, parts in zip(seeds, result, strict=True):
         assert parts == expected[seed]

@@ -75,14 +75,14 @@ def test_what_the_map_of_the_house_names_is_there():
         _, room, contents, _ = row.split("|")
         folder = SOURCE / room.strip(" `*/")
         for name in re.findall(r"`([\w./]+)`", contents):
-            found = [folder / name, (folder / name).with_suffix(".py")]
-            assert any(path.exists() for path in found), f"{room.strip()}: {name}"
+            paths = [folder / name, (folder / name).with_suffix(".py")]
+            assert any(path.exists() for path in paths), f"{room.strip()}: {name}"
 
 
 def test_paths_in_contributing_are_there():
-    found = re.findall(r"`((?:src|tests|docs|benchmarks)/[\w./-]*)`", CONTRIBUTING)
-    assert len(found) >= 10
-    for path in found:
+    paths = re.findall(r"`((?:src|tests|docs|benchmarks)/[\w./-]*)`", CONTRIBUTING)
+    assert len(paths) >= 10
+    for path in paths:
         assert (ROOT / path).exists(), path
 
 
@@ -104,8 +104,8 @@ def test_measures_run(name, capsys):
     script("measure")["main"]([name, "--small", "--jobs", "1"])
     head, line, *rows = capsys.readouterr().out.strip().splitlines()
     assert len(rows) >= 2
-    told = (DOCS / "tables" / f"{name}.md").read_text("utf-8")
-    assert told.startswith(f"{head}\n{line}\n")
+    text = (DOCS / "tables" / f"{name}.md").read_text("utf-8")
+    assert text.startswith(f"{head}\n{line}\n")
 
 
 def test_every_table_stands_beside_its_command():
@@ -225,17 +225,19 @@ def test_numbers_of_several_settings_make_one_sentence():
 
     def merged(*numbers):
         verdicts = zip(("held", "not held", "so far held"), numbers, strict=False)
-        told = {kind: (v, words.format(*n)) for kind, (v, n) in zip(kinds, verdicts, strict=False)}
-        return made["joined_numbers"](told)
+        verdict_words = {
+            kind: (v, words.format(*n)) for kind, (v, n) in zip(kinds, verdicts, strict=False)
+        }
+        return made["joined_numbers"](verdict_words)
 
     two = merged((12, "+0.5%", 1), (1, "-0.25%", 1))
     assert two == "Ahead in 12 of 12 / 1 of 12 cases (needed: all); by +0.5% / -0.25% on average"
     assert merged((3, 1, 1), (3, 1, 9)) == "Ahead in 3 of 12 cases (needed: all); by 1 on average"
     assert "by 1 / 2 / 3\\* / \N{EN DASH} on" in merged((3, 1, 1), (3, 2, 1), (3, 3, 1))
-    whole = (
+    sentence = (
         "By 3% (needed: 5%); nearer in 1 of 2 (needed: all)"  # the second goes on from the first
     )
-    assert made["key_clauses"](f"{whole}; more.") == whole
+    assert made["key_clauses"](f"{sentence}; more.") == sentence
     apart = {kinds[0]: ("held", "In 1 of 2. Rest."), kinds[2]: ("not held", "By 3 bits.")}
     assert made["joined_numbers"](apart) == (
         "**one order, monotone**: In 1 of 2; **one order, plain**: By 3 bits"

@@ -35,8 +35,8 @@ def test_an_example(tmp_path, name, arguments, printed):
     output = run(name, arguments, tmp_path)
     pages.check(name, printed, output)
     if name == "the_paper.py":  # its claim
-        found = re.search(r"two-step: L\(h\) (\d+),.*\nMAC: L\(h\) (\d+),", output)
-        assert int(found[2]) < int(found[1])
+        losses = re.search(r"two-step: L\(h\) (\d+),.*\nMAC: L\(h\) (\d+),", output)
+        assert int(losses[2]) < int(losses[1])
 
 
 def test_packages_of_debian_are_found_whatever_the_archive_holds(tmp_path):

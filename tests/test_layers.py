@@ -4,7 +4,8 @@ import ast
 import re
 from pathlib import Path
 
-ROOT = Path(__file__).parents[1] / "src" / "auxhash"
+TESTS = Path(__file__).parent
+ROOT = TESTS.parent / "src" / "auxhash"
 
 # A room imports only from itself and from rooms above it in this list.
 ROOMS = [
@@ -27,14 +28,16 @@ ONLY = {
     "search": {"compute", "codes", "files"},  # needs no method of learning
 }
 MOST_ENTRIES = 14
+# Folders of tests that are of no room: kernels of several rooms, files, and what runs the package.
+OF_NO_ROOM = {"gpu", "model/fixtures", "probes", "release"}
 
 
 def modules() -> dict[str, ast.Module]:
-    found = {}
+    trees = {}
     for path in ROOT.rglob("*.py"):
         name = ".".join(path.relative_to(ROOT.parent).with_suffix("").parts)
-        found[name.removesuffix(".__init__")] = ast.parse(path.read_text())
-    return found
+        trees[name.removesuffix(".__init__")] = ast.parse(path.read_text())
+    return trees
 
 
 MODULES = modules()
@@ -42,16 +45,16 @@ MODULES = modules()
 
 def imported(tree: ast.Module) -> set[str]:
     """Modules of the package that a module imports, anywhere in it; its face by its own name."""
-    found = set()
+    names = set()
     for node in ast.walk(tree):
         if isinstance(node, ast.ImportFrom) and node.module and node.module.startswith("auxhash"):
             for alias in node.names:
                 full = f"{node.module}.{alias.name}"
                 is_module = full in MODULES and node.module != "auxhash"
-                found.add(full if is_module else node.module)
+                names.add(full if is_module else node.module)
         elif isinstance(node, ast.Import):
-            found.update(alias.name for alias in node.names if alias.name.startswith("auxhash"))
-    return found
+            names.update(alias.name for alias in node.names if alias.name.startswith("auxhash"))
+    return names
 
 
 def room(module: str) -> str:
@@ -62,6 +65,16 @@ def test_the_listing_explains_the_program():
     entries = {path.name for path in ROOT.iterdir() if path.name != "__pycache__"}
     assert {name.removesuffix(".py") for name in entries} == {*ROOMS, "__init__", "py.typed"}
     assert len(entries) <= MOST_ENTRIES
+
+
+def folders(root: Path, pattern: str) -> set[str]:
+    """Return the folders that hold files of a pattern, but for the root."""
+    inside = {path.parent.relative_to(root) for path in root.rglob(pattern)}
+    return {path.as_posix() for path in inside if path.parts and "__pycache__" not in path.parts}
+
+
+def test_tests_mirror_the_rooms():
+    assert folders(TESTS, "*.*") == folders(ROOT, "__init__.py") | OF_NO_ROOM
 
 
 def test_rooms_import_one_way_only():
@@ -76,14 +89,14 @@ def test_rooms_import_one_way_only():
 
 
 def test_only_the_command_line_imports_experiments():
-    """What reproduces the paper is used by nothing; the package's face names parts of it."""
+    """Nothing uses what reproduces the paper; the package's face names parts of it."""
     for module, tree in MODULES.items():
         if room(module) not in ("", "experiments", "cli"):
             assert not [name for name in imported(tree) if room(name) == "experiments"], module
 
 
 def test_no_module_imports_itself_by_a_circle():
-    """Where imports at the top of files form a circle, which is imported first decides."""
+    """The first to be imported decides, where imports at the top of files form a circle."""
     graph = {
         module: {
             name
@@ -110,7 +123,7 @@ def test_no_class_name_means_two_things():
             for name in names:
                 if re.fullmatch(r"[A-Z]+[a-z][A-Za-z]*", name):
                     homes.setdefault(name, set()).add(module)
-    assert {name: found for name, found in homes.items() if len(found) > 1} == {}
+    assert {name: modules for name, modules in homes.items() if len(modules) > 1} == {}
 
 
 def test_nothing_hands_threads_on():

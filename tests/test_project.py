@@ -1,4 +1,4 @@
-"""What a project has beside its program: workflows, citation, changelog, templates, versions."""
+"""Files of a project beside its program: workflows, citation, changelog, templates, versions."""
 
 import re
 import tomllib
@@ -23,7 +23,7 @@ def read(path):
 
 
 def commands(workflow):
-    """What the steps of a workflow run, with the values of its matrix in their places."""
+    """Yield what the steps of a workflow run, with the values of its matrix in their places."""
     for job in workflow["jobs"].values():
         targets = job.get("strategy", {}).get("matrix", {}).get("target", [""])
         for step in job["steps"]:

@@ -87,8 +87,8 @@ def passed(result):
 def test_what_trains_comes_first_and_then_search(run):
     rooms = ("cli", "learn", "mac", "search")
     texts = {f"tests/{room}/test_{room}": "def test(): pass" for room in rooms}
-    found = [name.split("/")[1] for name in passed(run(texts, "-v"))]
-    assert found == ["learn", "mac", "search", "cli"]
+    result = [name.split("/")[1] for name in passed(run(texts, "-v"))]
+    assert result == ["learn", "mac", "search", "cli"]
 
 
 def test_shuffled(run):

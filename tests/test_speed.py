@@ -20,7 +20,7 @@ def test_a_ratio_is_the_median_over_the_runs_with_its_spread():
 
 
 @pytest.mark.parametrize(
-    ("row", "held"),
+    ("row", "met"),
     [
         (BESIDE, True),
         (Row("search", (1.0,), 2, "faiss", (1.9,)), False),
@@ -29,9 +29,9 @@ def test_a_ratio_is_the_median_over_the_runs_with_its_spread():
         (Row("a sweep", (0.07,)), None),
     ],
 )
-def test_verdicts_fall_both_ways(row, held):
-    assert row.met is held
-    assert row.verdict == {True: "held", False: "missed", None: ""}[held]
+def test_verdicts_fall_both_ways(row, met):
+    assert row.met is met
+    assert row.verdict == {True: "held", False: "missed", None: ""}[met]
 
 
 def test_amounts():
@@ -76,27 +76,27 @@ def test_tables_made_of_results(monkeypatch):
         **{"architecture": "x86_64", "processor": "Some", "cores": 2, "load": 0.1},
         **{"python": "3.11", "libraries": {"numpy": "2"}, "blas": ["openblas 1"]},
     }
-    found = [(about, [BESIDE])]
-    page = stated.page(found)
+    records = [(about, [BESIDE])]
+    page = stated.page(records)
     assert "| search | 1 s | 3 s, faiss | 2.5 (1.5 to 3) | 2 or more | held |" in page
     assert "One core, memory, GB/s: 9.5." in page
     text = f"before\n{stated.BEGIN}\nold\n{stated.END}\nafter\n"
     monkeypatch.setattr(stated, "IN_README", (ALONE.what,))
     made = stated.readme([(about, [BESIDE]), (about, [BESIDE, ALONE])], text)
-    found = [(about, [BESIDE, ALONE])]
+    records = [(about, [BESIDE, ALONE])]
     assert "old" not in made
     assert "| a sweep | 60 ms |" in made
     assert "| search |" not in made
     assert made.startswith("before\n")
     assert made.endswith("after\n")
-    assert stated.readme(found, made) == made
+    assert stated.readme(records, made) == made
     assert stated.readme([], text) == text
 
 
 def test_readme_and_documentation_state_what_is_stored():
-    found = speed.read()
-    assert stated.TABLE.read_text("utf-8") == stated.page(found)
-    assert stated.FLOOR.read_text("utf-8") == stated.floor(found)
+    records = speed.read()
+    assert stated.TABLE.read_text("utf-8") == stated.page(records)
+    assert stated.FLOOR.read_text("utf-8") == stated.floor(records)
     text = stated.README.read_text("utf-8")
-    assert stated.readme(found, text) == text
-    assert all(about["form"] == "full" for about, _ in found)
+    assert stated.readme(records, text) == text
+    assert all(about["form"] == "full" for about, _ in records)

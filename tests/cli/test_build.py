@@ -40,9 +40,9 @@ def docs(here):
 
 def test_a_table_becomes_a_search(docs, here, model, run):
     command = ("build", "docs.parquet", "--id", "doc_id", "--model", model, "-o", "out")
-    told = run(*command, "--payload", "title, year,day", "--vectors", "--json")
-    assert (told["points"], told["bits"], told["vectors"]) == (120, 12, True)
-    assert told["payload"] == ["title", "year", "day"]
+    result = run(*command, "--payload", "title, year,day", "--vectors", "--json")
+    assert (result["points"], result["bits"], result["vectors"]) == (120, 12, True)
+    assert result["payload"] == ["title", "year", "day"]
     assert sorted(path.name for path in here.glob("out*")) == ["out"]
     points, hasher = content("out"), encoder.load("out/model.safetensors")
     assert sorted(points) == [10 * i for i in range(120)]
@@ -59,9 +59,9 @@ def test_columns_of_payloads_are_no_features(here, run):
     rows = [f"{i},007,{1.5 * i},{line}" for i, line in enumerate(lines)]
     (here / "more.csv").write_text("\n".join([f"key,name,price,{head}", *rows]) + "\n")
     options = ("--payload", "name,price,y", "--id", "key", "--bits", 8, "--jobs", 1)
-    told = run("build", "more.csv", *options, "-o", "out", "--json")
-    assert told["fit"]["features"] == 64
-    assert told["fit"]["bits"] == told["bits"] == 8
+    result = run("build", "more.csv", *options, "-o", "out", "--json")
+    assert result["fit"]["features"] == 64
+    assert result["fit"]["bits"] == result["bits"] == 8
     points = content("out")
     assert points[2].vector is None
     assert points[2].payload == {"name": "007", "price": 3.0, "y": lines[2][-1]}
@@ -78,8 +78,8 @@ def test_text_ids(docs, here, model, run):
 
 
 def test_pictures_are_called_by_their_names(here, run):
-    told = run("build", "photos", "-o", "out", "--bits", 8, "--jobs", 1, "--vectors", "--json")
-    assert (told["points"], told["fit"]["features"]) == (24, 320)
+    result = run("build", "photos", "-o", "out", "--bits", 8, "--jobs", 1, "--vectors", "--json")
+    assert (result["points"], result["fit"]["features"]) == (24, 320)
     points, hasher = content("out"), encoder.load("out/model.safetensors")
     assert {"across/01.png", "down/00.jpg"} <= set(points)
     assert len(points["across/01.png"].vector) == 320
@@ -148,8 +148,8 @@ def test_what_is_there_is_not_lost(here, model, run):
     run(*command, "out", "--force")
     assert len(content("out")) == 120
     for path in ("photos", "table.csv"):
-        told = run(*command, path, "--force", code=1).output
-        assert f"{path} is there, and not made by `auxhash build`: give another" in told
+        output = run(*command, path, "--force", code=1).output
+        assert f"{path} is there, and not made by `auxhash build`: give another" in output
     (here / "empty").mkdir()
     run(*command, "empty")
     (here / "new.building").mkdir()
@@ -175,8 +175,8 @@ def test_what_is_refused_before_anything_is_learnt(docs, here, run, options, say
 
 
 def test_bits_are_of_a_model_that_is_learnt(here, model, run):
-    told = run("build", "features.npy", "--model", model, "--bits", 8, "-o", "out", code=2)
-    assert "--bits are those of a model that is learnt" in told.output
+    result = run("build", "features.npy", "--model", model, "--bits", 8, "-o", "out", code=2)
+    assert "--bits are those of a model that is learnt" in result.output
 
 
 def test_serve_takes_folders_of_build_alone(here, model, run, monkeypatch):
@@ -189,9 +189,9 @@ def test_serve_takes_folders_of_build_alone(here, model, run, monkeypatch):
         service.close()
 
     monkeypatch.setattr("auxhash.serve.server.run", instead)
-    told = run("serve", "out", "--port", 0, "--json")
+    result = run("serve", "out", "--port", 0, "--json")
     assert (served[0]["points"], served[0]["n_bits"]) == (120, 12)
-    assert told["model"] == "out/model.safetensors"
+    assert result["model"] == "out/model.safetensors"
     [line] = run("search", "out", "queries.npy", "--model", model, code=1).output.splitlines()
     assert "out is a folder that `auxhash build` made, and no index: `auxhash serve out` or" in line
     advised = line.partition("or `auxhash ")[2].partition("`")[0].split()
@@ -209,5 +209,5 @@ def test_serve_takes_folders_of_build_alone(here, model, run, monkeypatch):
         [line] = run("serve", path, "--port", 0, code=1).output.splitlines()
         assert says in line
     (here / "half.building").mkdir()
-    told = run("serve", "half", code=1).output
-    assert "its build has not ended, and goes on with the same command" in told
+    result = run("serve", "half", code=1).output
+    assert "its build has not ended, and goes on with the same command" in result

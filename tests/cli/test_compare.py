@@ -23,16 +23,16 @@ KINDS = ("names", "texts")  # of what a data set of texts says of its points
 
 def test_compare_own_data(here, run):
     arguments = ("compare", "features.npy", "labels.npy", "-m", "ITQ", "-m", "LSH", "--bits", "8")
-    told = run(*arguments, "--bits", "4", "-k", "5", "--jobs", "1", "--json")
-    assert [(row["method"], row["bits"]) for row in told["rows"]] == [
+    result = run(*arguments, "--bits", "4", "-k", "5", "--jobs", "1", "--json")
+    assert [(row["method"], row["bits"]) for row in result["rows"]] == [
         ("ITQ", 8),
         ("LSH", 8),
         ("ITQ", 4),
         ("LSH", 4),
         ("vectors", 2048),
     ]
-    assert all(0 < row["p@5"] <= 1 for row in told["rows"])
-    assert "12 queries" in told["protocol"]["split"]
+    assert all(0 < row["p@5"] <= 1 for row in result["rows"])
+    assert "12 queries" in result["protocol"]["split"]
 
 
 def test_compare_keeps_runs(here, run):
@@ -44,11 +44,11 @@ def test_compare_keeps_runs(here, run):
 
 def test_compare_with_ranks_beyond_the_base(here, run):
     arguments = ("compare", "features.npy", "labels.npy", "-m", "LSH", "--bits", "8", "--jobs", "1")
-    told = run(*arguments, "-k", "5", "-k", "500", "--json")
-    [row, _] = told["rows"]
+    result = run(*arguments, "-k", "5", "-k", "500", "--json")
+    [row, _] = result["rows"]
     assert row["p@500"] is None
     assert row["own"] == ""
-    assert told["protocol"]["not measured"] == "p@500: the base has 108 points"
+    assert result["protocol"]["not measured"] == "p@500: the base has 108 points"
     shown = run(*arguments, "-k", "500").output
     assert "not measured: p@500: the base has 108 points" in shown
     [head] = [line for line in shown.splitlines() if line.lstrip().startswith("bits ")]
@@ -67,15 +67,15 @@ METHODS = ("-m", "ITQ", "-m", "LSH", "-m", "TPCA")
 def test_compare_writes_a_page(here, run):
     arguments = ("compare", "features.npy", "labels.npy", *METHODS, "--bits", "8", "--bits", "100")
     arguments = (*arguments, "--seed", "0", "--seed", "1", "-k", "5", "--jobs", "1")
-    told = run(*arguments, "--html", "compared.html", "--json")
+    result = run(*arguments, "--html", "compared.html", "--json")
     plain = run(*arguments, "--json")
     timed = ("train s", "codes/s")
-    for row, other in zip(told["rows"], plain["rows"], strict=True):
+    for row, other in zip(result["rows"], plain["rows"], strict=True):
         assert {n: v for n, v in row.items() if n not in timed} == {
             n: v for n, v in other.items() if n not in timed
         }
-    assert told["page"] == "compared.html"
-    assert told["protocol"] == plain["protocol"]
+    assert result["page"] == "compared.html"
+    assert result["protocol"] == plain["protocol"]
     text = (here / "compared.html").read_text("utf-8")
     assert not re.search(r"""https?:|["'(]//|@import|<script|<link""", text)
     page = ElementTree.fromstring(text.removeprefix("<!DOCTYPE html>\n"))
@@ -166,24 +166,24 @@ NEIGHBOURS = ("compare", "features.npy", "-m", "signs", "-m", "ITQ", "--bytes", 
 
 
 def test_compare_without_labels(here, run):
-    told = run(*NEIGHBOURS, "--bytes", "4", "--json")
-    keys = [(row["bytes"], row["method"]) for row in told["rows"]]
+    result = run(*NEIGHBOURS, "--bytes", "4", "--json")
+    keys = [(row["bytes"], row["method"]) for row in result["rows"]]
     assert sorted(set(keys)) == [(2, "ITQ"), (4, "ITQ"), (8, "signs"), (256, "vectors")]
-    assert "12 queries" in told["protocol"]["data"]
+    assert "12 queries" in result["protocol"]["data"]
     shown = run(*NEIGHBOURS).output
     assert "10@100 is also what 10 results have once the first 100 are re-ranked" in shown
     assert "★" in shown
 
 
 def test_compare_for_queries_of_one_s_own(here, run):
-    told = run(*NEIGHBOURS, "--queries", "queries.npy", "--metric", "euclidean", "--json")
-    assert "120 are searched for 40 queries (of 40 given)" in told["protocol"]["data"]
-    assert told["rows"][-1]["distance"] == "euclidean"
+    result = run(*NEIGHBOURS, "--queries", "queries.npy", "--metric", "euclidean", "--json")
+    assert "120 are searched for 40 queries (of 40 given)" in result["protocol"]["data"]
+    assert result["rows"][-1]["distance"] == "euclidean"
 
 
 def test_labels_are_not_used_where_bytes_are_asked_for(here, run):
-    told = run("compare", "table.csv", "-m", "ITQ", "--bytes", "2", "--jobs", "1", "--json")
-    assert "10@10" in told["rows"][0]
+    result = run("compare", "table.csv", "-m", "ITQ", "--bytes", "2", "--jobs", "1", "--json")
+    assert "10@10" in result["rows"][0]
     digits = run("compare", "digits", "-m", "LSH", "--bytes", "2", "--base", "90", "--json")
     assert "90 are searched for" in digits["protocol"]["data"]
 
@@ -192,8 +192,8 @@ def test_a_page_of_neighbours(here, run):
     words = [f"point {row}, <b>" for row in range(120)]
     (here / "words.txt").write_text("\n".join(words))
     page = ("--html", "n.html", "--text", "words.txt")
-    told = run(*NEIGHBOURS, "--bytes", "4", *page, "--json")
-    assert told["page"] == "n.html"
+    result = run(*NEIGHBOURS, "--bytes", "4", *page, "--json")
+    assert result["page"] == "n.html"
     text = (here / "n.html").read_text("utf-8")
     assert not re.search(r"""https?:|["'(]//|@import|<script|<link""", text)
     tree = ElementTree.fromstring(text.removeprefix("<!DOCTYPE html>\n"))

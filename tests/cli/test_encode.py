@@ -16,11 +16,11 @@ from tests.programs import run_python
 def test_encode_every_kind_of_file(here, run, model):
     expected = auxhash.load(model).encode(np.load("features.npy"))
     for name in ("features.npy", "features.npz", "features.fvecs", "table.csv"):
-        told = run("encode", model, name, "-o", "out.npy", "--json")
-        found = np.load("out.npy")
-        assert found.dtype == np.uint8
-        np.testing.assert_array_equal(found, expected)
-        assert (told["points"], told["bits"], told["bytes"]) == (120, 12, 2)
+        result = run("encode", model, name, "-o", "out.npy", "--json")
+        stored = np.load("out.npy")
+        assert stored.dtype == np.uint8
+        np.testing.assert_array_equal(stored, expected)
+        assert (result["points"], result["bits"], result["bytes"]) == (120, 12, 2)
 
 
 def test_a_fault_in_the_middle_leaves_no_codes(here, run, model, monkeypatch):
@@ -75,8 +75,8 @@ def test_encoding_takes_constant_memory(made, model, tmp_path, suffix):
 
 def test_export(here, run, model):
     runtime = pytest.importorskip("onnxruntime")
-    told = run("export", model, "--onnx", "m.onnx", "--json")
-    assert told == {"onnx": "m.onnx", "features": 64, "bits": 12}
+    result = run("export", model, "--onnx", "m.onnx", "--json")
+    assert result == {"onnx": "m.onnx", "features": 64, "bits": 12}
     session = runtime.InferenceSession("m.onnx")
     X = np.load("features.npy")
     [name] = [each.name for each in session.get_inputs()]
@@ -89,8 +89,8 @@ def test_labels_may_be_missing_where_points_are_encoded(here, run, model):
     head, *lines = (here / "table.csv").read_text().splitlines()
     unknown = [line.rpartition(",")[0] + "," for line in lines]
     (here / "unknown.csv").write_text("\n".join([head, *unknown]))
-    told = run("encode", model, "unknown.csv", "-o", "u.npy", "--json")
-    assert told["read"][0].startswith("unknown.csv: 120 points of 64 features")
+    answer = run("encode", model, "unknown.csv", "-o", "u.npy", "--json")
+    assert answer["read"][0].startswith("unknown.csv: 120 points of 64 features")
     np.testing.assert_array_equal(
         np.load("u.npy"), auxhash.load(model).encode(np.load("features.npy"))
     )
@@ -115,8 +115,8 @@ def frame(order=None):
 def test_columns_are_found_by_their_names(here, run, named, suffix):
     columns = {"more": np.ones(120), **frame(np.random.default_rng(0).permutation(64))}
     write_table(f"other{suffix}", columns)
-    told = run("encode", named, f"other{suffix}", "-o", "out.npy")
-    assert "the order that the model was learnt from, without column more" in told.stderr
+    result = run("encode", named, f"other{suffix}", "-o", "out.npy")
+    assert "the order that the model was learnt from, without column more" in result.stderr
     np.testing.assert_array_equal(np.load("out.npy"), auxhash.load(named).codes_)
 
 
@@ -126,18 +126,18 @@ def test_columns_that_are_missing_or_have_no_names(here, run, named):
     write_table("less.csv", columns)
     said = run("encode", named, "less.csv", "-o", "none.npy", code=1).output
     assert "less.csv lacks what the model was learnt from, column pixel7" in said
-    told = run("encode", named, "features.npy", "-o", "out.npy")
-    assert "columns without names, taken for 64 columns, pixel0 to pixel63" in told.stderr
+    result = run("encode", named, "features.npy", "-o", "out.npy")
+    assert "columns without names, taken for 64 columns, pixel0 to pixel63" in result.stderr
     np.testing.assert_array_equal(np.load("out.npy"), auxhash.load(named).codes_)
-    told = run("evaluate", "table.csv", "table.csv", "--model", named, "-k", "1")
-    assert "UserWarning" not in told.stderr
+    result = run("evaluate", "table.csv", "table.csv", "--model", named, "-k", "1")
+    assert "UserWarning" not in result.stderr
 
 
 def test_columns_of_many_files_have_the_order_of_the_model(here, run, named, tmp_path):
     for order, code in ((range(64), 0), (range(63, -1, -1), 1)):
         write_table(str(tmp_path / "part.parquet"), {"id": np.arange(120), **frame(order)})
-        told = run("encode", named, f"{tmp_path}/*.parquet", "-o", tmp_path / "codes", code=code)
-        assert ("in this order" in told.output) == bool(code)
+        result = run("encode", named, f"{tmp_path}/*.parquet", "-o", tmp_path / "codes", code=code)
+        assert ("in this order" in result.output) == bool(code)
 
 
 def write_table(path, columns):
@@ -151,11 +151,11 @@ def write_table(path, columns):
 
 def test_many_files(here, run, model, tmp_path):
     expected = auxhash.load(model).encode(np.load("features.npy"))
-    told = run("encode", model, "parts/*.parquet", "-o", tmp_path / "codes", "--json")
-    assert [told[name] for name in ("files", "encoded", "points", "bits")] == [3, 3, 120, 12]
-    found = parquet.read_table(tmp_path / "codes")
-    assert found["id"].to_pylist() == [f"point {i}" for i in range(120)]
-    np.testing.assert_array_equal([list(code) for code in found["code"].to_pylist()], expected)
+    result = run("encode", model, "parts/*.parquet", "-o", tmp_path / "codes", "--json")
+    assert [result[name] for name in ("files", "encoded", "points", "bits")] == [3, 3, 120, 12]
+    table = parquet.read_table(tmp_path / "codes")
+    assert table["id"].to_pylist() == [f"point {i}" for i in range(120)]
+    np.testing.assert_array_equal([list(code) for code in table["code"].to_pylist()], expected)
     again = run("encode", model, "parts/*.parquet", "-o", tmp_path / "codes")
     assert "120 codes of 12 bits in 3 files, 0 of them encoded now" in again.output
 

@@ -11,12 +11,12 @@ from auxhash.search import metrics
 
 def test_evaluate_against_the_training_points(here, run, model):
     arguments = ("evaluate", "queries.npy", "--labels", "query-labels.npy", "--model", model)
-    told = run(*arguments, "-k", "7", "--json")
+    result = run(*arguments, "-k", "7", "--json")
     hasher = auxhash.load(model)
     expected = hasher.score(np.load("queries.npy"), np.load("query-labels.npy"), k=7)
-    assert told["precision"] == [pytest.approx(expected)]
-    assert told["protocol"]["n_bits"] == 12
-    assert 0 < told["mean_average_precision"] <= 1
+    assert result["precision"] == [pytest.approx(expected)]
+    assert result["protocol"]["n_bits"] == 12
+    assert 0 < result["mean_average_precision"] <= 1
     shown = run(*arguments).output
     assert "effective bits" in shown
     assert "ties by their expected value" in shown
@@ -30,17 +30,17 @@ def test_codes_and_features_agree(here, run, model):
     by_model = run("evaluate", "queries.npy", "features.npy", "--model", model, *labels)
     for part in ("precision", "recall", "mean_average_precision", "utilization", "balance"):
         assert by_codes[part] == by_model[part]
-    found = metrics.precision_at_k(
+    precision = metrics.precision_at_k(
         np.load("q.npy"), np.load("b.npy"), np.load("query-labels.npy"), np.load("labels.npy"), 5
     )
-    assert by_codes["precision"] == [pytest.approx(found)]
+    assert by_codes["precision"] == [pytest.approx(precision)]
 
 
 def test_queries_that_are_the_base_are_told(here, run, model):
     labels = ("--labels", "labels.npy", "--base-labels", "labels.npy")
     same = ("evaluate", "features.npy", "features.npy", "--model", model, *labels)
-    told = run(*same, "-k", "1", "--json")
-    assert told["protocol"]["overlap"] == "the base is the queries"
+    result = run(*same, "-k", "1", "--json")
+    assert result["protocol"]["overlap"] == "the base is the queries"
     assert "QUERIES and BASE are the same: each finds itself" in run(*same).output
     own = run("evaluate", "features.npy", "--labels", "labels.npy", "--model", model)
     assert f"QUERIES and the training points of {model} are the same" in own.output
@@ -80,19 +80,19 @@ def test_codes_of_different_bits_are_not_compared(here, run):
     np.save("twelve.npy", codes)
     np.save("y.npy", np.arange(20) % 2)
     labels = ("--labels", "y.npy", "--base-labels", "y.npy")
-    told = run("evaluate", "ten.npy", "twelve.npy", *labels, code=1).output
-    assert "ten.npy holds codes of 10 bits, and twelve.npy of 12" in told
+    output = run("evaluate", "ten.npy", "twelve.npy", *labels, code=1).output
+    assert "ten.npy holds codes of 10 bits, and twelve.npy of 12" in output
 
 
 def test_neighbours_of_points_without_labels(here, run, model):
-    told = run("evaluate", "queries.npy", "features.npy", "--model", model, "--json")
+    result = run("evaluate", "queries.npy", "features.npy", "--model", model, "--json")
     hasher = auxhash.load(model)
     base, queries = np.load("features.npy"), np.load("queries.npy")
     near = nearest(base, queries, 10, "cosine")[0]
     codes = hasher.encode(queries), hasher.encode(base)
-    by_hamming, by_outputs = told["rows"]
-    found = metrics.recall_at_k(*codes, neighbors=near, k=[10, 100])
-    assert [by_hamming["10@10"], by_hamming["10@100"]] == pytest.approx(list(found))
+    by_hamming, by_outputs = result["rows"]
+    recall = metrics.recall_at_k(*codes, neighbors=near, k=[10, 100])
+    assert [by_hamming["10@10"], by_hamming["10@100"]] == pytest.approx(list(recall))
     assert by_outputs["by"] == "outputs"
     assert by_hamming["10@1000"] is None
     shown = run("evaluate", "queries.npy", "features.npy", "--model", model).output

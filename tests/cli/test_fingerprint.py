@@ -1,4 +1,4 @@
-"""Which model made what, for every pair that commands bring together: same, other, none."""
+"""The model that made each file, for every pair that commands bring together: same, other, none."""
 
 import re
 
@@ -26,16 +26,16 @@ def marks(made):
     np.save(folder / "labels.npy", y[:240])
     (folder / "names.txt").write_text("\n".join(f"n{i}" for i in range(240)))
     (folder / "more.txt").write_text("\n".join(f"m{i}" for i in range(240)))
-    found = []
+    fingerprints = []
     for seed in (0, 1):
         hasher = auxhash.baselines.LSH(12, random_state=seed).fit(X)
         hasher.save(folder / f"model{seed}.safetensors")
-        found.append(hasher.fingerprint)
+        fingerprints.append(hasher.fingerprint)
         if seed == 0:
             asker = auxhash.QueryTables(12, "linear", n_steps=3, random_state=0)
             asker.fit(X[:240], np.arange(240), hasher.encode(X[:240]), hasher.fingerprint)
             asker.save(folder / "asker.safetensors")
-    return found
+    return fingerprints
 
 
 @pytest.fixture
@@ -54,13 +54,13 @@ def indexed(run, kind, codes):
 
 def expect(run, marks, command, known, refused):
     """Run a command that brings things together; they are `known` or not, or `refused`."""
-    told = run(*command, code=int(refused))
+    result = run(*command, code=int(refused))
     if refused:
-        [line] = told.stderr.splitlines()[-1:]
+        [line] = result.stderr.splitlines()[-1:]
         both = rf"Error: \S+ was made by model {marks[1]} and .* by model {marks[0]}: .*--any-model"
         assert re.match(both, line)
-        told = run(*command, "--any-model")
-    notes = [line for line in told.stderr.splitlines() if line.startswith("Note: ")]
+        result = run(*command, "--any-model")
+    notes = [line for line in result.stderr.splitlines() if line.startswith("Note: ")]
     assert len(notes) == (not known and not refused)
     assert all("not say which model made the codes" in line for line in notes)
     assert "Note:" not in run(*command, "--any-model").stderr
@@ -80,8 +80,8 @@ def test_search(there, run, marks, kind, made_by, asker):
     known = asker != "array" and made_by != "none"
     refused = known and made_by == "other"
     expect(run, marks, ("search", "i.index", *queries, "-k", "2"), known, refused)
-    told = run("search", "i.index", *queries, "-k", "2", "--any-model", "--json")
-    assert told["fingerprint"] == {"same": marks[0], "other": marks[1], "none": None}[made_by]
+    result = run("search", "i.index", *queries, "-k", "2", "--any-model", "--json")
+    assert result["fingerprint"] == {"same": marks[0], "other": marks[1], "none": None}[made_by]
 
 
 @pytest.mark.parametrize("kind", OPTIONS)
@@ -107,10 +107,10 @@ def test_index(there, run, marks, kind):
     """Nothing is compared, and the index says what its codes said."""
     for codes, mark in zip(KNOWN, (*marks, None), strict=True):
         indexed(run, kind, codes)
-        found = load("i.index")
-        assert (found.fingerprint, found.n_bits, len(found)) == (mark, 12, 240)
-        told = run("inspect", "i.index", "--json")
-        assert (told["fingerprint"], told["bits"]) == (mark, 12)
+        loaded = load("i.index")
+        assert (loaded.fingerprint, loaded.n_bits, len(loaded)) == (mark, 12, 240)
+        result = run("inspect", "i.index", "--json")
+        assert (result["fingerprint"], result["bits"]) == (mark, 12)
         assert (mark or "does not say which model") in run("inspect", "i.index").output
 
 
@@ -129,17 +129,17 @@ def test_evaluate(there, run, marks, made_by, queries):
 
 def test_evaluate_by_a_model(there, run, marks):
     sides = ("--labels", "labels.npy", "--base-labels", "labels.npy")
-    told = run(
+    result = run(
         "evaluate", "points.npy", "points.npy", "--model", "model1.safetensors", *sides, "--json"
     )
-    assert told["fingerprint"] == marks[1]
+    assert result["fingerprint"] == marks[1]
 
 
 def test_encode_and_inspect(there, run, marks):
     for codes, mark in zip(KNOWN, (*marks, None), strict=True):
         bits = ("--bits", "12") if mark is None else ()
-        told = run("inspect", codes, *bits, "--json")
-        assert (told["fingerprint"], told["bits"], told["codes"]) == (mark, 12, 240)
+        result = run("inspect", codes, *bits, "--json")
+        assert (result["fingerprint"], result["bits"], result["codes"]) == (mark, 12, 240)
         assert (mark or "does not say which model") in run("inspect", codes, *bits).output
     command = ("encode", "model0.safetensors", "points.npy", "-o", "c.safetensors", "--json")
     assert run(*command)["fingerprint"] == marks[0]
@@ -154,11 +154,11 @@ def test_encode_and_inspect(there, run, marks):
 def test_a_folder_is_not_continued_with_another_model(there, here, run, marks):
     for model, code in ((0, 0), (0, 0), (1, 1)):
         arguments = (f"model{model}.safetensors", "../parts/*.parquet", "-o", "codes")
-        told = run("encode", *arguments, "--json", code=code)
+        result = run("encode", *arguments, "--json", code=code)
         if not code:
-            assert told["fingerprint"] == marks[0]
+            assert result["fingerprint"] == marks[0]
     assert (
-        f"was made by model {marks[0]}, and this is model {marks[1]}: give another" in told.output
+        f"was made by model {marks[0]}, and this is model {marks[1]}: give another" in result.output
     )
 
 
@@ -195,5 +195,5 @@ def test_chance_is_tested_where_fingerprints_do_not_agree(here, run):
         (one.fingerprint, ("--any-model",)),
     ):
         HammingIndex(64, fingerprint=mark).add(one.encode(X[:400])).save("i.index")
-        told = run(*search, *options).stderr
-        assert ("as chance has it" in told) == (mark != zero.fingerprint)
+        output = run(*search, *options).stderr
+        assert ("as chance has it" in output) == (mark != zero.fingerprint)

@@ -28,9 +28,9 @@ from tests.cli.conftest import FEW
 def test_fit_is_the_library_s(here, run, model):
     X, y = np.load("features.npy"), np.load("labels.npy")
     expected = MACHash(n_bits=12, n_similar=10, n_dissimilar=20, random_state=0).fit(X, y)
-    found = auxhash.load(model)
-    np.testing.assert_array_equal(found.encode(X), expected.encode(X))
-    assert found.n_jobs is None
+    loaded = auxhash.load(model)
+    np.testing.assert_array_equal(loaded.encode(X), expected.encode(X))
+    assert loaded.n_jobs is None
 
 
 @pytest.mark.parametrize("name", ["features.npy", "features.fvecs"])
@@ -75,12 +75,12 @@ def test_tables_that_are_no_better_are_said_to_be_left_out(here, run, monkeypatc
 
 @pytest.mark.parametrize("name", ["features.npz", "table.csv"])
 def test_labels_inside_the_file(here, run, model, name):
-    told = run("fit", name, "-o", "inside.safetensors", "--bits", "12", *FEW, "--json")
-    assert (told["points"], told["features"], told["bits"]) == (120, 64, 12)
-    found = auxhash.load("inside.safetensors")
-    np.testing.assert_array_equal(found.codes_, auxhash.load(model).codes_)
+    result = run("fit", name, "-o", "inside.safetensors", "--bits", "12", *FEW, "--json")
+    assert (result["points"], result["features"], result["bits"]) == (120, 64, 12)
+    loaded = auxhash.load("inside.safetensors")
+    np.testing.assert_array_equal(loaded.codes_, auxhash.load(model).codes_)
     names = [f"pixel{i}" for i in range(64)] if name == "table.csv" else None
-    assert getattr(found, "feature_names_in_", np.array(None)).tolist() == names
+    assert getattr(loaded, "feature_names_in_", np.array(None)).tolist() == names
 
 
 def test_pairs(here, run):
@@ -95,25 +95,25 @@ def test_pairs(here, run):
 def test_every_setting_reaches_the_model(here, run):
     settings = ["--loss", "hinge", "--solver", "cut", "--hash-function", "rbf"]
     counts = ["--similar", "all", "--dissimilar", "7", "--seed", "3", "--validation", "0.2"]
-    told = run(
+    result = run(
         *("fit", "features.npy", "labels.npy", "-o", "s.safetensors", "--bits", "5"),
         *(*settings, *counts, "--json"),
     )
-    found = auxhash.load("s.safetensors").get_params()
+    parameters = auxhash.load("s.safetensors").get_params()
     expected = {"loss": "hinge", "z_step": "cut", "hash_function": "rbf", "n_similar": None}
     expected |= {"n_dissimilar": 7, "random_state": 3, "validation": 0.2, "n_bits": 5}
-    assert expected.items() <= found.items()
-    assert 0 < told["validation_precision"] <= 1
+    assert expected.items() <= parameters.items()
+    assert 0 < result["validation_precision"] <= 1
 
 
 def test_init_goes_on(here, run, model):
     common = ("new.npy", "new-labels.npy", "--init", model, "--jobs", "1")
-    told = run("fit", *common, "-o", "on.safetensors", "--json")
+    answer = run("fit", *common, "-o", "on.safetensors", "--json")
     hasher = auxhash.load(model).set_params(warm_start=True)
     hasher.fit(np.load("new.npy"), np.load("new-labels.npy"))
-    assert told["loss"] == hasher.loss_
-    found = auxhash.load("on.safetensors")
-    assert (found.n_bits, found.n_similar, found.warm_start) == (12, 10, False)
+    assert answer["loss"] == hasher.loss_
+    loaded = auxhash.load("on.safetensors")
+    assert (loaded.n_bits, loaded.n_similar, loaded.warm_start) == (12, 10, False)
     result = run("fit", *common, "--bits", "8", "-o", "on.safetensors", code=1)
     assert "--init goes on with 12 for --bits, which" in result.output
 
@@ -130,13 +130,13 @@ def test_init_of_a_baseline_is_refused(here, run):
 def test_auto_shows_what_it_chose_from(here, run):
     common = ("fit", "features.npy", "labels.npy", "-o", "auto.safetensors", "--auto", *FEW)
     fixed = ("--loss", "ksh", "--bits", "8")
-    told = run(*common, *fixed, "--json")
-    assert set(told["chosen"]) == {"hash_function"}
-    [row] = [row for row in told["tried"] if told["chosen"].items() <= row.items()]
+    result = run(*common, *fixed, "--json")
+    assert set(result["chosen"]) == {"hash_function"}
+    [row] = [row for row in result["tried"] if result["chosen"].items() <= row.items()]
     seconds = number(row["seconds"] * 120 / 96)
-    assert f"training on 120 points will take about {seconds} s" in told["read"]
-    best = max(told["tried"], key=lambda row: row["precision"])
-    assert told["chosen"]["hash_function"] == best["hash_function"]
+    assert f"training on 120 points will take about {seconds} s" in result["read"]
+    best = max(result["tried"], key=lambda row: row["precision"])
+    assert result["chosen"]["hash_function"] == best["hash_function"]
     assert auxhash.load("auto.safetensors").hash_function == best["hash_function"]
     shown = run(*common, *fixed, "--hash-function", "linear").output
     assert "✓" in shown
@@ -181,20 +181,20 @@ def test_what_was_read_is_said_before_training(here, run, monkeypatch):
     rest = ("--bits", "4", *FEW)
     csv = "\n".join(str(label) for label in np.load("labels.npy")) + "\n"
     (here / "labels.csv").write_text(csv)
-    told = run("fit", "features.npy", "labels.csv", "-o", "t.safetensors", *rest)
-    assert told.stderr.splitlines() == [
+    result = run("fit", "features.npy", "labels.csv", "-o", "t.safetensors", *rest)
+    assert result.stderr.splitlines() == [
         "features.npy: 120 points of 64 features, float64",
         "labels.csv: 120 labels of 4 classes, int64; no line of names",
     ]
     table = "table.csv: 120 points of 64 features, float64; 64 columns, pixel0 to pixel63; "
-    told = run("fit", "table.csv", "-o", "t.safetensors", *rest)
-    assert told.stderr == table + "labels: column y; line 1 names the columns\n"
-    told = run("fit", "table.csv", "--pairs", "pairs.csv", "-o", "t.safetensors", *rest)
-    assert told.stderr.splitlines()[-1] == "pairs.csv: 119 pairs"
+    result = run("fit", "table.csv", "-o", "t.safetensors", *rest)
+    assert result.stderr == table + "labels: column y; line 1 names the columns\n"
+    result = run("fit", "table.csv", "--pairs", "pairs.csv", "-o", "t.safetensors", *rest)
+    assert result.stderr.splitlines()[-1] == "pairs.csv: 119 pairs"
     photos = "photos: 24 pictures of 2 classes: across (12), down (12); feature: gist:22"
     assert run("fit", "photos", "-o", "t.safetensors", *rest).stderr == photos + "\n"
-    told = run("fit", "photos", "-o", "t.safetensors", *rest, "--json")
-    assert told["read"] == [photos]
+    result = run("fit", "photos", "-o", "t.safetensors", *rest, "--json")
+    assert result["read"] == [photos]
     monkeypatch.setattr(MACHash, "fit", None)  # and no later than that
     result = CliRunner().invoke(main, ["fit", "photos", "-o", "t.safetensors", *rest])
     assert result.exit_code == 1
@@ -209,13 +209,13 @@ def test_embeddings_in_any_list_are_not_ids(here, run, model):
     lists = arrow.array(X.tolist(), arrow.large_list(arrow.float64()))
     columns = {"id": np.arange(120), "embedding": lists, "y": y}
     parquet.write_table(arrow.table(columns), "e.parquet")
-    told = run("fit", "e.parquet", "-o", "e.safetensors", "--bits", "12", *FEW)
-    assert told.stderr == (
+    result = run("fit", "e.parquet", "-o", "e.safetensors", "--bits", "12", *FEW)
+    assert result.stderr == (
         "e.parquet: 120 points of 64 features, float64; column embedding; "
         "labels: column y; passed over: id\n"
     )
-    found = auxhash.load("e.safetensors")
-    np.testing.assert_array_equal(found.encode(X), auxhash.load(model).encode(X))
+    loaded = auxhash.load("e.safetensors")
+    np.testing.assert_array_equal(loaded.encode(X), auxhash.load(model).encode(X))
 
 
 def test_the_header_can_be_declared(here, run, model):
@@ -226,8 +226,8 @@ def test_the_header_can_be_declared(here, run, model):
     common = ("fit", "counted.csv", "headed.csv", "-o", "h.safetensors", "--bits", "12", *FEW)
     assert "line 1 counts 0, 1, 2" in run(*common, code=1).output
     run(*common, "--header")
-    found = auxhash.load("h.safetensors")
-    np.testing.assert_array_equal(found.codes_, auxhash.load(model).codes_)
+    loaded = auxhash.load("h.safetensors")
+    np.testing.assert_array_equal(loaded.codes_, auxhash.load(model).codes_)
     result = run("fit", "features.npy", "headed.csv", "-o", "h.safetensors", code=1)
     assert "120 points, but headed.csv 121 labels (does line 1 name the column?" in result.output
 
@@ -237,14 +237,14 @@ def test_going_on_keeps_the_names_of_the_columns(here, run):
     run("fit", "table.csv", "-o", "named.safetensors", *few)
     names = auxhash.load("named.safetensors").feature_names_in_.tolist()
     for new in (("new.npy", "new-labels.npy"), ("table.csv",)):
-        told = run("fit", *new, "--init", "named.safetensors", "-o", "on.safetensors")
-        assert ("columns without names" in told.stderr) == (new[0] == "new.npy")
+        result = run("fit", *new, "--init", "named.safetensors", "-o", "on.safetensors")
+        assert ("columns without names" in result.stderr) == (new[0] == "new.npy")
         assert auxhash.load("on.safetensors").feature_names_in_.tolist() == names
 
 
 def test_labels_beside_a_table_that_has_its_own(here, run):
-    told = run("fit", "table.csv", "labels.npy", "-o", "t.safetensors", "--bits", "4", *FEW)
-    assert "table.csv: its own labels are not used" in told.stderr
+    result = run("fit", "table.csv", "labels.npy", "-o", "t.safetensors", "--bits", "4", *FEW)
+    assert "table.csv: its own labels are not used" in result.stderr
     assert auxhash.load("t.safetensors").labels_.dtype.kind == "i"
 
 
@@ -270,20 +270,20 @@ def test_dates_as_labels(here, run):
     np.save("days.npy", days[np.arange(120) % 3])
     run("fit", "features.npy", "days.npy", "-o", "days.safetensors", *FEW)
     assert auxhash.load("days.safetensors").labels_.dtype == days.dtype
-    told = ("evaluate", "features.npy", "--labels", "days.npy", "--model", "days.safetensors")
-    assert run(*told, "--json")["protocol"]["ground_truth"] == "same label"
+    command = ("evaluate", "features.npy", "--labels", "days.npy", "--model", "days.safetensors")
+    assert run(*command, "--json")["protocol"]["ground_truth"] == "same label"
 
 
 def test_without_labels_it_learns_from_neighbours_and_says_so(here, run):
-    told = run("fit", "features.npy", "-o", "n.safetensors", "--bits", "10", "--seed", "2",
+    result = run("fit", "features.npy", "-o", "n.safetensors", "--bits", "10", "--seed", "2",
                "--hash-function", "linear", "--metric", "euclidean", "--json")  # fmt: skip
-    assert "no labels, so that codes are learnt which rank its euclidean neighbours" in str(told)
+    assert "no labels, so that codes are learnt which rank its euclidean neighbours" in str(result)
     X = np.load("features.npy")
     expected = NeighborHash(10, "euclidean", "linear", random_state=2).fit(X)
-    found = auxhash.load("n.safetensors")
-    np.testing.assert_array_equal(found.encode(X), expected.encode(X))
-    assert told["steps"] == expected.history_[-1].step
-    assert told["rank"] == expected.history_[-1].rank
+    loaded = auxhash.load("n.safetensors")
+    np.testing.assert_array_equal(loaded.encode(X), expected.encode(X))
+    assert result["steps"] == expected.history_[-1].step
+    assert result["rank"] == expected.history_[-1].rank
 
 
 def test_init_says_what_becomes_of_the_codes_before(here, run):
@@ -301,8 +301,8 @@ def test_init_goes_on_without_labels(here, run, model):
     few = ("--steps", "20", "--json")
     run("fit", "features.npy", "-o", "n.safetensors", "--bits", "10", "--seed", "2", *few,
         "--hash-function", "linear")  # fmt: skip
-    told = run("fit", "features.npy", "--init", "n.safetensors", "-o", "on.safetensors", *few)
-    assert told["steps"] == 20
+    result = run("fit", "features.npy", "--init", "n.safetensors", "-o", "on.safetensors", *few)
+    assert result["steps"] == 20
     np.save("many.npy", load_digits().data[:400])  # of which some are held out, and no sample
     few = (*few, "--bits", "10")
     run("fit", "many.npy", "-o", "m.safetensors", "--hash-function", "linear", *few)
@@ -323,15 +323,15 @@ def test_init_goes_on_without_labels(here, run, model):
 def test_auto_without_labels_chooses_by_neighbours(here, run, monkeypatch):
     monkeypatch.setattr(neighborhash, "MIN_STEPS", 20)
     monkeypatch.setattr(neighborhash, "MAX_EPOCHS", 0)
-    told = run("fit", "features.npy", "-o", "n.safetensors", "--bits", "8", "--auto", "--json")
-    chosen = max(told["tried"], key=lambda row: row["recall"])
-    assert told["chosen"] == {"hash_function": chosen["hash_function"]}
-    assert [row["hash_function"] for row in told["tried"]] == ["linear", "rbf", "network"]
+    result = run("fit", "features.npy", "-o", "n.safetensors", "--bits", "8", "--auto", "--json")
+    chosen = max(result["tried"], key=lambda row: row["recall"])
+    assert result["chosen"] == {"hash_function": chosen["hash_function"]}
+    assert [row["hash_function"] for row in result["tried"]] == ["linear", "rbf", "network"]
     assert auxhash.load("n.safetensors").hash_function == chosen["hash_function"]
-    told = run("fit", "features.npy", "-o", "n.safetensors", "--bits", "8", "--auto",
+    result = run("fit", "features.npy", "-o", "n.safetensors", "--bits", "8", "--auto",
                "--auto-seconds", "1e-9", "--json")  # fmt: skip
-    assert told["tried"] == []
-    assert told["protocol"].endswith(
+    assert result["tried"] == []
+    assert result["protocol"].endswith(
         "too short for hash_function linear, hash_function rbf, hash_function network"
     )
     assert auxhash.load("n.safetensors").hash_function == "network"  # the default
@@ -344,9 +344,9 @@ def test_what_to_expect_without_labels(here, run):
     X = load_digits().data[:600]
     np.save("many.npy", X)
     arguments = ("fit", "many.npy", "-o", "m.safetensors", "--hash-function", "linear")
-    told = run(*arguments, "--bits", "8", "--json")
-    assert (told["points"], told["learnt"]) == (600, 570)
-    last = told["expected_recall"][-1]
+    result = run(*arguments, "--bits", "8", "--json")
+    assert (result["points"], result["learnt"]) == (600, 570)
+    last = result["expected_recall"][-1]
     assert (last["n_queries"], last["n_base"]) == (30, 570)
     hasher = auxhash.load("m.safetensors")
     # The held-out points are those that NeighborHash draws, and they have codes all the same.
@@ -384,16 +384,16 @@ def test_tables_and_prefixes(here, run, keeps_tables):
     assert model.tables(np.load("queries.npy")).shape == (40, 3, 256)
     assert said["table_rank"] == model.history_[-1].table_rank
     assert (said["steps"], said["table_steps"], said["tables"]) == (20, 14, True)
-    told = run(*ask, *more, "-o", "t.safetensors").output
-    assert " s and 20 steps, and 14 of tables\n" in told
-    assert "Tables of queries are left out" not in told
+    output = run(*ask, *more, "-o", "t.safetensors").output
+    assert " s and 20 steps, and 14 of tables\n" in output
+    assert "Tables of queries are left out" not in output
     about = run("inspect", "t.safetensors", "--json")
     assert (about["prefixes"], about["tables"]) == ([8, 16], True)
     assert about["bytes"] == os.path.getsize("t.safetensors")
-    told = run("inspect", "t.safetensors").output
-    assert f"{about['bytes']:,} bytes" in told
-    assert "tables of queries: search --by tables" in told
-    assert "codes of their own: the first 8, 16 bits" in told
+    output = run("inspect", "t.safetensors").output
+    assert f"{about['bytes']:,} bytes" in output
+    assert "tables of queries: search --by tables" in output
+    assert "codes of their own: the first 8, 16 bits" in output
     run(*ask, "--query-function", "none", "-o", "n.safetensors")
     assert auxhash.load("n.safetensors").model_.table_function is None
 
@@ -407,21 +407,26 @@ def test_what_to_expect_with_labels(here, run, method):
     np.savez("many.npz", X=X, y=y)
     arguments = ("fit", "many.npz", "-o", "m.safetensors", "--bits", "8", "--jobs", "1")
     arguments += () if method is None else ("--method", method)
-    told = run(*arguments, "--json")["expected_precision"]
+    reported = run(*arguments, "--json")["expected_precision"]
     hasher = auxhash.load("m.safetensors")
     assert 77 in hasher.labels_
     learnt, held_out = rows_to_learn(600, {"y": y}, None, 0, validated=False)
     assert sorted([*learnt, *held_out]) == list(range(600))
     np.testing.assert_array_equal(hasher.codes_, hasher.encode(X[learnt]))
     np.testing.assert_array_equal(hasher.labels_, y[learnt])
-    precision = hasher.score(X[held_out], y[held_out], told["k"])
-    assert told == {"precision": precision, "k": told["k"], "n_queries": 30, "n_base": 570}
-    assert 40 < told["k"] < 70  # as many as a class has
+    precision = hasher.score(X[held_out], y[held_out], reported["k"])
+    assert reported == {
+        "precision": precision,
+        "k": reported["k"],
+        "n_queries": 30,
+        "n_base": 570,
+    }
+    assert 40 < reported["k"] < 70  # as many as a class has
     shown = run(*arguments).output.splitlines()
     assert "learnt from 570 of 600 points of 64 features" in shown[-2]
     assert shown[-1] == (
-        f"Precision to expect, measured on points held out: {told['precision']:.3f} of the first "
-        f"{told['k']} of 570 codes share the label of a query (30 queries)"
+        f"Precision to expect, measured on points held out: {reported['precision']:.3f} of the "
+        f"first {reported['k']} of 570 codes share the label of a query (30 queries)"
     )
     assert "L(h)" not in shown[-2]
     sampled = run(*arguments, "--sample", "580").output
@@ -437,12 +442,12 @@ def test_recall_of_another_method(here, run, name):
     else:
         columns = {"id": [f"scan {i}" for i in range(600)], "vector": list(X[:600])}
         parquet.write_table(pyarrow.table(columns), name)
-    told = run("fit", name, "-o", "m.safetensors", "--bits", "8", "--method", "ITQ", "--json")
-    last = told["expected_recall"][-1]
+    result = run("fit", name, "-o", "m.safetensors", "--bits", "8", "--method", "ITQ", "--json")
+    last = result["expected_recall"][-1]
     assert (last["n_queries"], last["n_base"]) == (30, 570)
     hasher = auxhash.load("m.safetensors")
-    assert [vars(each) for each in hasher.expected_recall_] == told["expected_recall"]
-    assert run("inspect", "m.safetensors", "--json")["expected_recall"] == told["expected_recall"]
+    assert [vars(each) for each in hasher.expected_recall_] == result["expected_recall"]
+    assert run("inspect", "m.safetensors", "--json")["expected_recall"] == result["expected_recall"]
     assert list(auxhash.Model.load("m.safetensors").learnt.expected) == hasher.expected_recall_
     np.save("new.npy", X[600:1200])
     new = run("inspect", "new.npy", "--model", "m.safetensors", "--json")

@@ -102,9 +102,9 @@ def test_seconds_and_steps_count_both_parts(here, run, monkeypatch):
     with monkeypatch.context() as patch:
         patch.setattr(RankTraining, "_steps", slow)
         run(*common, code=1)
-    told = run(*common, "--json")
-    assert told["steps"] == 20
-    assert 10_000 <= told["seconds"] < 11_000
+    result = run(*common, "--json")
+    assert result["steps"] == 20
+    assert 10_000 <= result["seconds"] < 11_000
 
 
 @pytest.fixture

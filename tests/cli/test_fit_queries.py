@@ -60,12 +60,12 @@ FEW = ("--steps", "2", "--hash-function", "linear", "--metric", "euclidean")
     ],
 )
 def test_pairs_by_ids_and_rows_teach_the_same_rows(asked, run, arguments):
-    told = run("fit-queries", *arguments, "-o", "asker.safetensors", *FEW, "--json")
-    assert told["bits"] == BITS
-    assert told["queries"] == (50 if "own.csv" in arguments else N)
-    assert told["recall"]["10"] > 0.5
+    result = run("fit-queries", *arguments, "-o", "asker.safetensors", *FEW, "--json")
+    assert result["bits"] == BITS
+    assert result["queries"] == (50 if "own.csv" in arguments else N)
+    assert result["recall"]["10"] > 0.5
     asker = auxhash.Model.load("asker.safetensors")
-    assert asker.made_for == told["fingerprint"]
+    assert asker.made_for == result["fingerprint"]
     index = HammingIndex(BITS).add(np.load("codes.npy"))
     hits = index.search_tables(asker.tables(np.load("queries.npy")), 10)[1]
     assert np.mean([row in near for row, near in enumerate(hits)]) > 0.5
@@ -73,10 +73,10 @@ def test_pairs_by_ids_and_rows_teach_the_same_rows(asked, run, arguments):
 
 def test_the_model_searches_the_codes_it_was_learnt_for_and_no_others(asked, run):
     run("fit-queries", "queries.npy", "pairs.csv", "--index", "named.index", "-o", "a.st", *FEW)
-    told = run(
+    result = run(
         "search", "named.index", "queries.npy", "--model", "a.st", "--by", "tables", "--json"
     )
-    assert np.mean([f"d{i}" in row for i, row in enumerate(told["names"])]) > 0.5
+    assert np.mean([f"d{i}" in row for i, row in enumerate(result["names"])]) > 0.5
     other = HammingIndex(BITS, fingerprint="f" * 16).add(np.load("codes.npy"))
     other.save("other.index")
     refused = run("search", "other.index", "queries.npy", "--model", "a.st", code=1)

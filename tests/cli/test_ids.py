@@ -70,11 +70,11 @@ def test_replace_is_an_upsert(here, run, named):
     common = ("add", "c.index", "new.npy", *called([4, 9, 2]))
     assert "taken" in run(*common, code=1).output or not named
     assert len(index.load("c.index")) == 6
-    told = run(*common, "--replace", "--json")
-    assert (told["added"], told["replaced"], told["codes"]) == (1, 2, 7)
-    found = index.load("c.index")
-    packed = found.index.packed if named else found.packed
-    ids = found.names if named else found.ids.tolist()
+    result = run(*common, "--replace", "--json")
+    assert (result["added"], result["replaced"], result["codes"]) == (1, 2, 7)
+    loaded = index.load("c.index")
+    packed = loaded.index.packed if named else loaded.packed
+    ids = loaded.names if named else loaded.ids.tolist()
     expected = {0: 0, 1: 1, 3: 3, 5: 5, 4: 100, 9: 101, 2: 102}
     expected = {f"n{i}" if named else i: code for i, code in expected.items()}
     assert dict(zip(ids, packed[:, 0].tolist(), strict=True)) == expected

@@ -14,13 +14,13 @@ from auxhash.search.expected import ExpectedRecall
 
 
 def test_a_model(here, run, model):
-    told = run("inspect", model, "--json")
+    result = run("inspect", model, "--json")
     hasher = auxhash.load(model)
-    assert told["kind"] == "MACHash"
-    assert told["fingerprint"] == hasher.fingerprint_
-    assert told["parameters"]["n_bits"] == 12
-    assert [step["loss"] for step in told["history"]] == [s.loss for s in hasher.history_]
-    assert told["training_codes"]["utilization"] == metrics.code_utilization(hasher.codes_)
+    assert result["kind"] == "MACHash"
+    assert result["fingerprint"] == hasher.fingerprint_
+    assert result["parameters"]["n_bits"] == 12
+    assert [step["loss"] for step in result["history"]] == [s.loss for s in hasher.history_]
+    assert result["training_codes"]["utilization"] == metrics.code_utilization(hasher.codes_)
     shown = run("inspect", model).output
     for text in (
         "a model of MACHash, written by auxhash",
@@ -53,10 +53,10 @@ def test_a_baseline_has_no_curve(here, run):
 
 def test_codes_beside_those_of_training(here, run, model):
     np.save("shift.npy", np.zeros((50, 2), np.uint8))
-    told = run("inspect", "shift.npy", "--model", model, "--json")
-    assert told["balance"] == [0.0] * 12
-    assert told["utilization"] == 0
-    assert told["training_codes"]["utilization"] > 1
+    result = run("inspect", "shift.npy", "--model", model, "--json")
+    assert result["balance"] == [0.0] * 12
+    assert result["utilization"] == 0
+    assert result["training_codes"]["utilization"] > 1
     shown = run("inspect", "shift.npy", "--model", model).output
     assert "12 of them constant" in shown
     assert "changed most" in shown
@@ -65,9 +65,9 @@ def test_codes_beside_those_of_training(here, run, model):
 def test_an_index(here, run):
     np.save("few.npy", np.arange(8, dtype=np.uint8)[:, None])
     run("index", "few.npy", "-o", "few.index", "--bits", "3")
-    told = run("inspect", "few.index", "--json")
-    assert (told["kind"], told["codes"], told["bits"]) == ("index", 8, 3)
-    assert told["utilization"] == 3
+    result = run("inspect", "few.index", "--json")
+    assert (result["kind"], result["codes"], result["bits"]) == ("index", 8, 3)
+    assert result["utilization"] == 3
     assert "an index of 8 codes of 3 bits" in run("inspect", "few.index").output
 
 
@@ -86,9 +86,9 @@ def test_every_kind_of_model(run, tmp_path):
     for hasher in (baselines.BinaryAutoencoder(n_bits=4, random_state=0), baselines.ITQ(n_bits=4)):
         hasher.fit(X).save(path)
         shown = run("inspect", path).output
-        told = run("inspect", path, "--json")
-        assert ("E(h, f) over" in shown) == bool(told["history"])
-        assert told["kind"] == type(hasher).__name__
+        result = run("inspect", path, "--json")
+        assert ("E(h, f) over" in shown) == bool(result["history"])
+        assert result["kind"] == type(hasher).__name__
 
 
 def test_models_keep_no_times(here, run, model):
@@ -102,9 +102,9 @@ def test_a_model_learnt_without_labels(here, run):
     settings = {"hash_function": "linear", "n_steps": 7, "query_function": None}
     model = NeighborHash(9, **settings, random_state=0).fit(X)
     model.save("near.safetensors")
-    told = run("inspect", "near.safetensors", "--json")
-    assert told["kind"] == "NeighborHash"
-    assert [step["step"] for step in told["history"]] == [step.step for step in model.history_]
+    result = run("inspect", "near.safetensors", "--json")
+    assert result["kind"] == "NeighborHash"
+    assert [step["step"] for step in result["history"]] == [step.step for step in model.history_]
     shown = run("inspect", "near.safetensors").output
     assert "typical rank of a neighbour over 7 steps" in shown
 
@@ -114,10 +114,10 @@ def test_recall_of_new_points(here, run):
     model = NeighborHash(16, hash_function="linear", n_steps=50, random_state=0, n_jobs=1)
     model.fit(X[:500]).save("m.safetensors")
     np.save("points.npy", X[500:1000])
-    told = run("inspect", "points.npy", "--model", "m.safetensors", "--json")
-    assert told["kind"] == "points"
-    assert told["codes"] == 500
-    sizes = [each["n_base"] for each in told["recall"]]
+    result = run("inspect", "points.npy", "--model", "m.safetensors", "--json")
+    assert result["kind"] == "points"
+    assert result["codes"] == 500
+    sizes = [each["n_base"] for each in result["recall"]]
     assert sizes == [100, 300, 475]
     shown = run("inspect", "points.npy", "--model", "m.safetensors").output
     assert "changed most" in shown
@@ -132,6 +132,6 @@ def test_recall_of_new_points(here, run):
     assert "recall to expect of other points: 0.990" in run("inspect", "m.safetensors").output
     low = run("inspect", "points.npy", "--model", "m.safetensors")
     assert "recall is lower than expected" in low.output
-    told = run("inspect", "points.npy", "--model", "m.safetensors", "--json")
-    assert told["lower"] is True
-    assert told["change"] < 0
+    result = run("inspect", "points.npy", "--model", "m.safetensors", "--json")
+    assert result["lower"] is True
+    assert result["change"] < 0

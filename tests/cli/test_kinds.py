@@ -91,9 +91,9 @@ def test_a_file_of_another_kind_is_kept(others, here, run, writer):
         if words == kind:
             continue
         shutil.copy(path, target)
-        told = run(*command, target.name, code=1).output
+        output = run(*command, target.name, code=1).output
         expected = f"{target.name} is {words}, and {kind} would take its place: give another name"
-        assert f"Error: {expected}, or --force" in told
+        assert f"Error: {expected}, or --force" in output
         assert target.read_bytes() == path.read_bytes()
 
 

@@ -28,22 +28,22 @@ def by_hamming_then_outputs(hasher, X, Q, n_bits=None):
 
 def test_search_is_the_library_s(codes, run, model):
     """With the model at hand, equal distances are ordered by outputs, and those by the codes."""
-    told = run("search", "c.index", "queries.npy", "--model", model, "-k", "3", "--json")
+    result = run("search", "c.index", "queries.npy", "--model", model, "-k", "3", "--json")
     hasher, Q = auxhash.load(model), np.load("queries.npy")
     index = HammingIndex(12).add(hasher.encode(np.load("features.npy")))
     every, order = by_hamming_then_outputs(hasher, np.load("features.npy"), Q)
     distances, ids = index.search(hasher.encode(Q), 3)[0], order[:, :3]
-    assert told["ids"] != index.search(hasher.encode(Q), 3)[1].tolist()
+    assert result["ids"] != index.search(hasher.encode(Q), 3)[1].tolist()
     within = run("search", "c.index", "queries.npy", "--model", model, "-r", "2", "--json")
     numbers = [row[: (near <= 2).sum()].tolist() for row, near in zip(order, every, strict=True)]
     assert within["ids"] == numbers
     assert within["distances"] == [every[q, row].tolist() for q, row in enumerate(numbers)]
-    assert told["distances"] == distances.tolist()
-    assert told["ids"] == ids.tolist()
+    assert result["distances"] == distances.tolist()
+    assert result["ids"] == ids.tolist()
     run("search", "c.index", "queries.npy", "--model", model, "-k", "3", "-o", "f.npz")
-    with np.load("f.npz") as found:
-        np.testing.assert_array_equal(found["ids"], ids)
-        np.testing.assert_array_equal(found["distances"], distances)
+    with np.load("f.npz") as stored:
+        np.testing.assert_array_equal(stored["ids"], ids)
+        np.testing.assert_array_equal(stored["distances"], distances)
 
 
 def test_codes_of_another_model(here, run):
@@ -58,22 +58,22 @@ def test_codes_of_another_model(here, run):
     run("index", "0.npy", "-o", "0.index")
     said = "more-queries.npy: as far from the codes of 0.index as chance has it"
     for seed in (0, 1):
-        told = run(
+        result = run(
             "search", "0.index", "more-queries.npy", "--model", f"{seed}.safetensors", "-k", "1"
         )
-        assert (said in told.stderr) == bool(seed)
+        assert (said in result.stderr) == bool(seed)
 
 
 def test_codes_as_queries(codes, run):
-    told = run("search", "c.index", "c.npy", "-k", "1", "--json")
-    assert np.ravel(told["distances"]).tolist() == [0] * 120
+    result = run("search", "c.index", "c.npy", "-k", "1", "--json")
+    assert np.ravel(result["distances"]).tolist() == [0] * 120
 
 
 def test_ids_and_names(codes, run):
     run("index", "c.npy", "-o", "i.index", "--bits", "12", "--ids", "ids.npy")
-    told = run("search", "i.index", "c.npy", "-k", "200", "--json")
-    assert np.shape(told["ids"]) == (120, 120)  # all there are
-    assert set(np.ravel(told["ids"])) == {*range(0, 1200, 10)}
+    answer = run("search", "i.index", "c.npy", "-k", "200", "--json")
+    assert np.shape(answer["ids"]) == (120, 120)  # all there are
+    assert set(np.ravel(answer["ids"])) == {*range(0, 1200, 10)}
     (codes / "names.txt").write_text("\n".join(f"n{i}" for i in range(120)))
     shown = run("search", "c.index", "c.npy", "-k", "2", "--names", "names.txt").output
     assert "n0 (0)" in shown
@@ -89,9 +89,9 @@ def test_pictures_by_name(here, run):
     run("encode", "n.safetensors", "photos", "-o", "n.npy")
     run("index", "n.npy", "-o", "n.index")
     ask = ("search", "n.index", "photos", "--model", "n.safetensors", "--names", "photos")
-    told = run(*ask, "-k", "1", "--json")
-    assert told["query_names"][0] == "across/01.png"
-    assert told["names"][0] == ["across/01.png"]
+    result = run(*ask, "-k", "1", "--json")
+    assert result["query_names"][0] == "across/01.png"
+    assert result["names"][0] == ["across/01.png"]
     assert "across/01.png (0)" in run(*ask, "-k", "1").output
 
 
@@ -137,12 +137,12 @@ def test_ties_are_re_ranked_as_a_whole(few_codes, run):
     """Candidates that are all equally far are no choice: more of them are taken."""
     X, Q = np.load("features.npy"), np.load("queries.npy")
     ask = ("search", "two.index", "queries.npy", "--model", "two.safetensors", "-k", "1", "--json")
-    told = np.ravel(run(*ask, "--rerank", "tenfold.npy")["ids"]) % 120
+    rows = np.ravel(run(*ask, "--rerank", "tenfold.npy")["ids"]) % 120
     codes, asked = few_codes.encode(X), few_codes.encode(Q)
     for query in range(len(Q)):
         apart = np.linalg.norm(X - Q[query], axis=1)
         equal = (codes == asked[query]).all(axis=1)
-        assert apart[told[query]] <= apart[equal].min(initial=np.inf)
+        assert apart[rows[query]] <= apart[equal].min(initial=np.inf)
 
 
 def test_search_says_what_finds_more(here, run):
@@ -172,18 +172,18 @@ def test_names_are_shown_as_they_stand(codes, run):
     names[0] = "first"
     (codes / "numbered.txt").write_text("\n".join(names))
     ask = ("search", "c.index", "c.npy", "-k", "1", "--names", "numbered.txt")
-    told = run(*ask, "--json")
-    assert told["names"][0] == ["first"]
-    assert [row[0] for row in told["names"]] == [names[row[0]] for row in told["ids"]]
-    assert told["read"] == ["numbered.txt: 120 names: first, 001, ..."]
+    answer = run(*ask, "--json")
+    assert answer["names"][0] == ["first"]
+    assert [row[0] for row in answer["names"]] == [names[row[0]] for row in answer["ids"]]
+    assert answer["read"] == ["numbered.txt: 120 names: first, 001, ..."]
     result = run(*ask, "--header", code=1)
     assert "119 names, and the index has an id 119" in result.output
 
 
 def test_ids_from_text(codes, run):
     (codes / "ids.csv").write_text("id,name\n" + "".join(f"{i * 7},n\n" for i in range(120)))
-    told = run("index", "c.npy", "-o", "t.index", "--bits", "12", "--ids", "ids.csv", "--json")
-    assert told["read"] == ["ids.csv: 120 ids, int64; column id; line 1 names the columns"]
+    result = run("index", "c.npy", "-o", "t.index", "--bits", "12", "--ids", "ids.csv", "--json")
+    assert result["read"] == ["ids.csv: 120 ids, int64; column id; line 1 names the columns"]
     assert HammingIndex.load("t.index").ids.tolist() == list(range(0, 840, 7))
     (codes / "ids.csv").write_text("".join(f"{i:03}\n" for i in range(120)))
     run("index", "c.npy", "-o", "t.index", "--bits", "12", "--ids", "ids.csv")
@@ -199,13 +199,13 @@ def named(folder, n, first=0):
 
 def test_add_and_remove(codes, run):
     run("index", "c.npy", "-o", "g.index", "--bits", "12")
-    told = run("add", "g.index", "c.npy", "--json")
-    assert told == {
+    result = run("add", "g.index", "c.npy", "--json")
+    assert result == {
         **{"index": "g.index", "added": 120, "codes": 240, "bits": 12},
         "fingerprint": None,
     }
-    told = run("remove", "g.index", "0", "119", "239", "777", "778", "--json")
-    assert (told["removed"], told["codes"], told["missing"]) == (3, 237, [777, 778])
+    result = run("remove", "g.index", "0", "119", "239", "777", "778", "--json")
+    assert (result["removed"], result["codes"], result["missing"]) == (3, 237, [777, 778])
     assert HammingIndex.load("g.index").ids.tolist() == [*range(1, 119), *range(120, 239)]
     said = run("remove", "g.index", "0", "5").output
     assert said == "g.index: 1 code removed, 236 left; 1 id not there: 0\n"
@@ -250,17 +250,17 @@ def test_a_change_of_nothing_writes_nothing(codes, run):
 def test_names_survive_add_and_remove(codes, run):
     run("index", "c.npy", "-o", "n.index", "--bits", "12", "--ids", named(codes, 120))
     run("add", "n.index", "c.npy", "--ids", named(codes, 120, 120))
-    told = run("remove", "n.index", "n0", "n7", "n150", "m1", "--json")
-    assert (told["removed"], told["missing"]) == (3, ["m1"])
+    result = run("remove", "n.index", "n0", "n7", "n150", "m1", "--json")
+    assert (result["removed"], result["missing"]) == (3, ["m1"])
     run("add", "n.index", "c.npy", "--ids", named(codes, 120, 1000))
-    told = run("search", "n.index", "c.npy", "-k", "400", "--json")
+    result = run("search", "n.index", "c.npy", "-k", "400", "--json")
     kept = {f"n{i}" for i in [*range(240), *range(1000, 1120)] if i not in (0, 7, 150)}
-    assert all(set(row) == kept for row in told["names"])
+    assert all(set(row) == kept for row in result["names"])
     packed = np.load("c.npy")
-    for query, row in enumerate(told["names"]):  # each name has the code that it was given
+    for query, row in enumerate(result["names"]):  # each name has the code that it was given
         rows = [int(name[1:]) % 1000 % 120 for name in row]
         apart = np.bitwise_count(packed[rows] ^ packed[query]).sum(axis=1)
-        assert told["distances"][query] == apart.tolist()
+        assert result["distances"][query] == apart.tolist()
     assert "n1 (0)" in run("search", "n.index", "c.npy", "-k", "3").output
     assert ", called by names" in run("inspect", "n.index").output
 
@@ -281,33 +281,33 @@ def test_names_that_look_like_numbers(codes, run):
     mixed = [f"{i}{'.5' * (i % 2)}" for i in range(5000, 5120)]
     (codes / "mixed.csv").write_text("id,n\n" + "".join(f"{name},0\n" for name in mixed))
     run("add", "p.index", "c.npy", "--ids", "mixed.csv")
-    told = run("remove", "p.index", "5004", "5005.5", "--json")
-    assert (told["removed"], told["missing"]) == (2, [])  # not called 5004.0
-    told = run("remove", "p.index", "--ids", "mixed.csv", "--json")
-    assert (told["removed"], told["missing"]) == (118, ["5004", "5005.5"])
+    result = run("remove", "p.index", "5004", "5005.5", "--json")
+    assert (result["removed"], result["missing"]) == (2, [])  # not called 5004.0
+    result = run("remove", "p.index", "--ids", "mixed.csv", "--json")
+    assert (result["removed"], result["missing"]) == (118, ["5004", "5005.5"])
 
 
 def test_radius(codes, run):
-    told = run("search", "c.index", "c.npy", "-r", "2", "--json")
+    result = run("search", "c.index", "c.npy", "-r", "2", "--json")
     near, which = HammingIndex.load("c.index").radius_search(np.load("c.npy"), 2)
-    assert told["ids"] == [row.tolist() for row in which]
-    assert told["distances"] == [row.tolist() for row in near]
+    assert result["ids"] == [row.tolist() for row in which]
+    assert result["distances"] == [row.tolist() for row in near]
     assert (
         "120 queries, all within 2 bits of 120 codes"
         in run("search", "c.index", "c.npy", "-r", "2").output
     )
     run("search", "c.index", "c.npy", "-r", "2", "-o", "r.npz")
-    with np.load("r.npz") as found:
-        assert found["ids"][found["stops"][5] : found["stops"][6]].tolist() == told["ids"][5]
-        assert found["distances"].shape == found["ids"].shape
+    with np.load("r.npz") as stored:
+        assert stored["ids"][stored["stops"][5] : stored["stops"][6]].tolist() == result["ids"][5]
+        assert stored["distances"].shape == stored["ids"].shape
     np.save("far.npy", ~np.load("c.npy")[:1] & np.uint8([255, 15]))
     assert run("search", "c.index", "far.npy", "-r", "0", "--json")["ids"] == [[]]
 
 
 def test_a_single_code_is_one_query(codes, run):
     np.save("one.npy", np.load("c.npy")[3])
-    told = run("search", "c.index", "one.npy", "-k", "2", "--json")
-    assert told["ids"] == run("search", "c.index", "c.npy", "-k", "2", "--json")["ids"][3:4]
+    result = run("search", "c.index", "one.npy", "-k", "2", "--json")
+    assert result["ids"] == run("search", "c.index", "c.npy", "-k", "2", "--json")["ids"][3:4]
 
 
 def test_k_is_capped_and_told(codes, run):
@@ -322,18 +322,18 @@ def test_rerank_by_vectors(codes, run, model):
     every = run(*ask, "--rerank", "features.npy", "--candidates", "120", "--json")
     apart = np.linalg.norm(X[None] - Q[:, None], axis=2)
     np.testing.assert_allclose(every["distances"], np.sort(apart, axis=1)[:, :4])
-    told = run(*ask, "--rerank", "features.npy", "--candidates", "40", "--json")
+    result = run(*ask, "--rerank", "features.npy", "--candidates", "40", "--json")
     few = run("search", "c.index", "queries.npy", "--model", model, "-k", "40", "--json")["ids"]
-    for query, row in enumerate(told["ids"]):
+    for query, row in enumerate(result["ids"]):
         best = sorted(few[query], key=apart[query].__getitem__)[:4]
         assert row == best
     run("encode", model, "queries.npy", "-o", "q.npy")
-    given = ("--rerank", "features.npy", "--query-vectors", "queries.npy", "--json")
-    given = (*given, "--candidates", "120")
-    assert run("search", "c.index", "q.npy", "-k", "4", *given)["ids"] == every["ids"]
+    options = ("--rerank", "features.npy", "--query-vectors", "queries.npy", "--json")
+    options = (*options, "--candidates", "120")
+    assert run("search", "c.index", "q.npy", "-k", "4", *options)["ids"] == every["ids"]
     cosine = run(*ask, "--rerank", "features.npy", "--metric", "cosine", "--json")
     assert np.max(cosine["distances"]) <= 2
-    assert (told["metric"], cosine["metric"]) == ("euclidean", "cosine")
+    assert (result["metric"], cosine["metric"]) == ("euclidean", "cosine")
 
 
 def test_rerank_by_columns_of_the_same_names(here, run):
@@ -343,21 +343,21 @@ def test_rerank_by_columns_of_the_same_names(here, run):
     run("index", "named.npy", "-o", "named.index", "--bits", "12")
     lines = (here / "table.csv").read_text().splitlines()
     cells = np.array([line.split(",") for line in lines])
-    rng, found = np.random.default_rng(0), []
+    rng, answers = np.random.default_rng(0), []
     for number in range(3):
         order = np.arange(65) if number == 0 else rng.permutation(65)
         (here / f"{number}.csv").write_text("\n".join(",".join(row) for row in cells[:, order]))
     files = ("0.csv", "0"), ("1.csv", "0"), ("0.csv", "1"), ("1.csv", "2"), ("features.npy", "1")
     for queries, vectors in files:
         common = ("search", "named.index", queries, "--model", "named.safetensors")
-        told = run(*common, "--rerank", f"{vectors}.csv", "-k", "3", "--json")
-        found.append((told["distances"], told["ids"]))
-    assert found[0][0][0][0] == 0
-    assert all(each == found[0] for each in found)
+        result = run(*common, "--rerank", f"{vectors}.csv", "-k", "3", "--json")
+        answers.append((result["distances"], result["ids"]))
+    assert answers[0][0][0][0] == 0
+    assert all(each == answers[0] for each in answers)
     run("encode", "named.safetensors", "0.csv", "-o", "q.npy")
     common = ("search", "named.index", "q.npy", "--rerank", "1.csv", "-k", "3", "--json")
-    told = run(*common, "--query-vectors", "2.csv")
-    np.testing.assert_allclose(told["distances"], found[0][0], atol=1e-12)
+    result = run(*common, "--query-vectors", "2.csv")
+    np.testing.assert_allclose(result["distances"], answers[0][0], atol=1e-12)
 
 
 @pytest.mark.parametrize("kind", ["rows", "numbers", "order", "names"])
@@ -379,14 +379,14 @@ def test_rerank_by_a_table_with_ids(codes, run, model, kind):
     (codes / "only-ids.txt").write_text("\n".join(["id", *ids]))
     run("index", "c.npy", "-o", "ids.index", "--bits", "12", "--ids", "only-ids.txt")
     common = ("search", "ids.index", "features.npy", "--model", model, "-k", "1", "--json")
-    told = run(*common, "--rerank", "ids.csv", "--candidates", "120")
-    assert np.ravel(told["distances"]).max() == 0
+    result = run(*common, "--rerank", "ids.csv", "--candidates", "120")
+    assert np.ravel(result["distances"]).max() == 0
     if kind == "rows":
         said = run(*common, "--rerank", "shuffled.csv", code=1).output
         assert "its column of ids has another order" in said
         return
-    found = run(*common, "--rerank", "shuffled.csv", "--candidates", "120")
-    assert (found["distances"], found["ids"]) == (told["distances"], told["ids"])
+    actual = run(*common, "--rerank", "shuffled.csv", "--candidates", "120")
+    assert (actual["distances"], actual["ids"]) == (result["distances"], result["ids"])
     said = run(*common, "--rerank", "fewer.csv", code=1).output
     assert f"1 id of the index not there: {ids[-1]}" in said
     assert "that of two rows" in run(*common, "--rerank", "twice.csv", code=1).output
@@ -402,9 +402,9 @@ def test_rerank_by_rows_of_an_index_with_ids(codes, run, model):
     np.save("by-id.npy", by_id)
     run("index", "c.npy", "-o", "ids.index", "--bits", "12", "--ids", "ids.npy")
     common = ("search", "ids.index", "features.npy", "--model", model, "-k", "1")
-    told = run(*common, "--rerank", "by-id.npy", "--candidates", "120", "--json")
-    assert np.ravel(told["distances"]).max() == 0
-    assert np.ravel(told["ids"]).tolist() == ids.tolist()
+    result = run(*common, "--rerank", "by-id.npy", "--candidates", "120", "--json")
+    assert np.ravel(result["distances"]).max() == 0
+    assert np.ravel(result["ids"]).tolist() == ids.tolist()
     said = run(*common, "--rerank", "by-id.npy").output
     assert "row i is taken for id i" in said
     assert (
@@ -432,13 +432,13 @@ def test_rerank_by_the_metric_of_the_model(codes, run):
 
 def test_rerank_by_outputs(codes, run, model):
     ask = ("search", "c.index", "queries.npy", "--model", model, "-k", "4")
-    told = run(*ask, "--rerank", "outputs", "--json")
+    result = run(*ask, "--rerank", "outputs", "--json")
     hasher, index = auxhash.load(model), HammingIndex.load("c.index")
     ids = index.search(hasher.encode(np.load("queries.npy")), 40)[1]
     outputs = hasher.decision_function(np.load("queries.npy"))
     distances, expected = rerank.by_outputs(ids, outputs, index, 4)
-    assert told["ids"] == expected.tolist()
-    np.testing.assert_allclose(told["distances"], distances)
+    assert result["ids"] == expected.tolist()
+    np.testing.assert_allclose(result["distances"], distances)
     run("index", "c.npy", "-o", "ao.index", "--bits", "12", "--approximate")
     ask = ("search", "ao.index", "queries.npy", "--model", model, "-k", "4", "--probe", "99")
     every = run(*ask, "--candidates", "120", "--rerank", "outputs", "--json")["distances"]
@@ -449,13 +449,13 @@ def test_rerank_by_outputs(codes, run, model):
 def test_all_codes_by_outputs(codes, run, model, monkeypatch):
     monkeypatch.setattr("auxhash.cli.queries.QUERIES_PER_SEARCH", 7)
     ask = ("search", "c.index", "queries.npy", "--model", model, "-k", "4", "--by", "outputs")
-    told = run(*ask, "--json")
+    result = run(*ask, "--json")
     hasher, index = auxhash.load(model), HammingIndex.load("c.index")
     outputs = hasher.decision_function(np.load("queries.npy"))
     every = np.tile(np.arange(120), (len(outputs), 1))
     distances, expected = rerank.by_outputs(every, outputs, index, 4)
-    assert told["ids"] == expected.tolist()
-    np.testing.assert_allclose(told["distances"], distances, rtol=1e-5, atol=1e-6)
+    assert result["ids"] == expected.tolist()
+    np.testing.assert_allclose(result["distances"], distances, rtol=1e-5, atol=1e-6)
     assert "4 nearest by outputs of 120 codes" in run(*ask).output
     again = run(*ask, "--rerank", "features.npy", "--candidates", "120", "--json")
     plain = run(*ask[:-2], "--rerank", "features.npy", "--candidates", "120", "--json")
@@ -469,12 +469,12 @@ def test_all_codes_by_tables(codes, run, model, keeps_tables):
     hasher = NeighborHash(16, **settings, random_state=0).fit(np.load("features.npy"))
     hasher.save("t.safetensors")
     HammingIndex(16).add(hasher.codes_).save("t.index")
-    told = run("search", "t.index", "queries.npy", "--model", "t.safetensors", "-k", "4",
+    result = run("search", "t.index", "queries.npy", "--model", "t.safetensors", "-k", "4",
                "--by", "tables", "--json")  # fmt: skip
     tables = hasher.tables(np.load("queries.npy"))
     distances, ids = HammingIndex(16).add(hasher.codes_).search_tables(tables, 4)
-    assert told["ids"] == ids.tolist()
-    np.testing.assert_allclose(told["distances"], distances, rtol=1e-5)
+    assert result["ids"] == ids.tolist()
+    np.testing.assert_allclose(result["distances"], distances, rtol=1e-5)
 
 
 @pytest.fixture
@@ -490,7 +490,7 @@ def long_codes(here, keeps_tables):
 @pytest.mark.parametrize("by", ["hamming", "outputs", "tables"])
 def test_the_first_bits_are_a_code_of_their_own(long_codes, run, by):
     ask = ("search", "t.index", "queries.npy", "--model", "t.safetensors", "--by", by, "-k", "4")
-    told = run(*ask, "--bits", "16", "--json")
+    result = run(*ask, "--bits", "16", "--json")
     Q, index = np.load("queries.npy"), HammingIndex(16).add(long_codes.codes_[:, :2])
     outputs = long_codes.decision_function(Q)[:, :16]
     tables = long_codes.tables(Q)[:, :2] if by == "tables" else tables_from_outputs(outputs)
@@ -502,8 +502,8 @@ def test_the_first_bits_are_a_code_of_their_own(long_codes, run, by):
         within = run(*ask[:-2], "--bits", "16", "--radius", "3", "--json")["ids"]
         n_within = (every <= 3).sum(axis=1)
         assert within == [row[:n].tolist() for row, n in zip(order, n_within, strict=True)]
-    assert (told["bits"], told["ids"]) == (16, ids.tolist())
-    np.testing.assert_allclose(told["distances"], distances, rtol=1e-5, atol=1e-6)
+    assert (result["bits"], result["ids"]) == (16, ids.tolist())
+    np.testing.assert_allclose(result["distances"], distances, rtol=1e-5, atol=1e-6)
     assert "4 nearest" in (said := run(*ask, "--bits", "16")).output
     assert "trained for" not in said.stderr
     assert (
@@ -514,14 +514,14 @@ def test_the_first_bits_are_a_code_of_their_own(long_codes, run, by):
 
 
 def test_codes_of_a_prefix(long_codes, run):
-    """As queries, whole codes and their first bytes are the same; other lengths are refused."""
+    """Codes and their first bytes are the same as queries; other lengths are refused."""
     codes = long_codes.codes_
     for name, packed in (("whole", codes), ("first", codes[:, :1]), ("two", codes[:, :2])):
         np.save(f"{name}.npy", packed)
     ask = ("--bits", "8", "--json")
-    told = run("search", "t.index", "whole.npy", *ask)
+    result = run("search", "t.index", "whole.npy", *ask)
     expected = HammingIndex(8).add(codes[:, :1]).search(codes[:, :1], 10)[1]
-    assert told["ids"] == run("search", "t.index", "first.npy", *ask)["ids"] == expected.tolist()
+    assert result["ids"] == run("search", "t.index", "first.npy", *ask)["ids"] == expected.tolist()
     within = run("search", "t.index", "first.npy", "--radius", "0", *ask)["ids"]
     assert all(i in row for i, row in enumerate(within))
     assert "two.npy holds codes of 16 bits, not of 24 or 8" in (
@@ -541,12 +541,12 @@ def test_first_bits_are_whole_bytes(long_codes, run, bits):
 
 
 def test_all_bits_of_an_index_need_not_be_whole_bytes(codes, run, model):
-    """As many as --bits says, of 12."""
+    """--bits takes as many of 12 as it says."""
     for queries in (("queries.npy", "--model", model), ("c.npy",)):
         ask = ("search", "c.index", *queries, "-k", "3", "--json")
-        told = run(*ask, "--bits", "12")
-        assert told.pop("bits") == 12
-        assert told == run(*ask)
+        result = run(*ask, "--bits", "12")
+        assert result.pop("bits") == 12
+        assert result == run(*ask)
     assert "below 12, or all of the bits of c.index; got 16" in (
         run(*ask[:-1], "--bits", "16", code=1).output
     )
@@ -557,8 +557,8 @@ def test_first_bits_of_other_indexes(long_codes, run):
     names = [f"n{i}" for i in range(120)]
     NamedIndex(HammingIndex(24)).add(long_codes.codes_, names).save("n.index")
     expected = HammingIndex(8).add(long_codes.codes_[:, :1]).search(long_codes.codes_[:2, :1], 2)[1]
-    told = run("search", "n.index", "c.npy", "--bits", "8", "-k", "2", "--json")
-    assert told["names"][:2] == [[f"n{i}" for i in row] for row in expected]
+    result = run("search", "n.index", "c.npy", "--bits", "8", "-k", "2", "--json")
+    assert result["names"][:2] == [[f"n{i}" for i in row] for row in expected]
     run("index", "c.npy", "-o", "a.index", "--approximate")
     said = run("search", "a.index", "c.npy", "--bits", "8", code=1).output
     assert "--bits is for exact indexes, and a.index is approximate" in said
@@ -594,11 +594,11 @@ def test_the_approximate_index_with_names(codes, run):
     run("index", "c.npy", "-o", "an.index", "--bits", "12", "--approximate", "--ids", names)
     run("remove", "an.index", "n3")
     run("search", "an.index", "c.npy", "-k", "119", "--probe", "1", "-o", "an.npz")
-    with np.load("an.npz") as found:
-        assert found["names"].shape == found["ids"].shape
-        assert (found["names"][found["ids"] < 0] == "").all()
-        held = found["ids"] >= 0
-        assert (found["names"][held] == [f"n{i}" for i in found["ids"][held]]).all()
+    with np.load("an.npz") as stored:
+        assert stored["names"].shape == stored["ids"].shape
+        assert (stored["names"][stored["ids"] < 0] == "").all()
+        filled = stored["ids"] >= 0
+        assert (stored["names"][filled] == [f"n{i}" for i in stored["ids"][filled]]).all()
 
 
 def test_a_line_of_names_shifts_none(codes, run):
@@ -606,8 +606,8 @@ def test_a_line_of_names_shifts_none(codes, run):
     ask = ("search", "c.index", "c.npy", "-k", "1", "--names", "titled.txt")
     assert "holds 121 names for the ids 0..119: does line 1" in run(*ask, code=1).output
     for option, first in (("--header", "n0"), ("--no-header", "title")):
-        told = run(*ask, option, "--json")
-        assert told["names"][told["ids"].index([0])] == [first]
+        result = run(*ask, option, "--json")
+        assert result["names"][result["ids"].index([0])] == [first]
 
 
 def test_names_that_are_no_text(codes, run):

@@ -88,11 +88,11 @@ def test_commands_import_only_what_they_need(here, run, model):
         "ran = lambda line: CliRunner().invoke(main, shlex.split(line)).output;"
         "print(json.dumps([[ran(a), [m for m in heavy if m in sys.modules]] for a in lines]))"
     )
-    given = [json.dumps(part) for part in (HEAVY, *(line for line, _ in MAY_IMPORT))]
-    answers = json.loads(run_python(code, *given))
-    for (line, allowed), (said, found) in zip(MAY_IMPORT, answers, strict=True):
+    arguments = [json.dumps(part) for part in (HEAVY, *(line for line, _ in MAY_IMPORT))]
+    answers = json.loads(run_python(code, *arguments))
+    for (line, allowed), (said, imported) in zip(MAY_IMPORT, answers, strict=True):
         assert "Error" not in said, f"{line}\n{said}"
-        assert set(found) <= allowed, line
+        assert set(imported) <= allowed, line
 
 
 @pytest.mark.parametrize(
@@ -153,11 +153,11 @@ def compile_two(as_json):
     click.echo("done")
 
 
-@pytest.mark.parametrize(("options", "told"), [([], group.COMPILING + "\n"), (["--json"], "")])
-def test_compiling_is_told_once_on_stderr(monkeypatch, options, told):
+@pytest.mark.parametrize(("options", "message"), [([], group.COMPILING + "\n"), (["--json"], "")])
+def test_compiling_is_told_once_on_stderr(monkeypatch, options, message):
     monkeypatch.setattr(group, "announce_compiling", clock.announce_compiling)
     result = CliRunner().invoke(failing, ["compile-two", *options])
-    assert (result.stdout, result.stderr) == ("done\n", told)
+    assert (result.stdout, result.stderr) == ("done\n", message)
 
 
 def test_problems_are_told_in_one_line():

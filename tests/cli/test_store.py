@@ -29,17 +29,17 @@ def pushed(here, run, model, tmp_path):
 def test_search_finds_what_the_index_finds(pushed, run, model, tmp_path):
     codes = np.load(tmp_path / "c.npy")
     index = HammingIndex(12).add(codes)
-    found = run("store", "search", pushed, tmp_path / "c.npy", "-k", 4, "--json")
+    result = run("store", "search", pushed, tmp_path / "c.npy", "-k", 4, "--json")
     distances, ids = index.search(codes, 4)
-    assert found["distances"] == distances.tolist()
-    assert found["ids"] == ids.tolist()
-    assert (found["store"], found["queries"], found["k"]) == (pushed, 120, 4)
-    found = run("store", "search", pushed, tmp_path / "c.npy", "-r", 1, "--json")
-    assert found["ids"] == [near.tolist() for near in index.radius_search(codes, 1)[1]]
-    assert found["radius"] == 1
+    assert result["distances"] == distances.tolist()
+    assert result["ids"] == ids.tolist()
+    assert (result["store"], result["queries"], result["k"]) == (pushed, 120, 4)
+    result = run("store", "search", pushed, tmp_path / "c.npy", "-r", 1, "--json")
+    assert result["ids"] == [near.tolist() for near in index.radius_search(codes, 1)[1]]
+    assert result["radius"] == 1
     near = tmp_path / "near.npz"
-    told = run("store", "search", pushed, "features.npy", "--model", model, "-k", 4, "-o", near)
-    assert "near.npz: 120 queries, 4 nearest of 120 codes" in told.stdout
+    message = run("store", "search", pushed, "features.npy", "--model", model, "-k", 4, "-o", near)
+    assert "near.npz: 120 queries, 4 nearest of 120 codes" in message.stdout
     np.testing.assert_array_equal(np.load(near)["ids"], ids)
     assert "2 (0)" in run("store", "search", pushed, tmp_path / "c.npy").output
 
@@ -66,9 +66,9 @@ def test_search_by_tables(here, run, tmp_path, monkeypatch, keeps_tables, by, sc
         distances, ids = rerank.by_tables(few, tables, index, 3)
     monkeypatch.setattr(queries, "QUERIES_PER_SEARCH", 7)
     ask = ("store", "search", url, "queries.npy", "--model", tmp_path / "t.safetensors", "-k", 3)
-    told = run(*ask, "--by", by, "--json")
-    assert told["ids"] == ids.tolist()
-    np.testing.assert_allclose(told["distances"], distances, rtol=1e-5, atol=1e-6)
+    result = run(*ask, "--by", by, "--json")
+    assert result["ids"] == ids.tolist()
+    np.testing.assert_allclose(result["distances"], distances, rtol=1e-5, atol=1e-6)
     among = "" if scanned else ", among 40 nearest by code,"
     assert f"40 queries, 3 nearest by {by}{among} of 120 codes" in run(*ask, "--by", by).output
 
@@ -77,8 +77,8 @@ def test_push_with_ids_replaces(pushed, run, tmp_path):
     np.save(tmp_path / "one.npy", np.zeros((1, 2), np.uint8))
     np.save(tmp_path / "id.npy", [2**63 - 1])
     for _ in range(2):  # the bits are those of the store
-        told = run("store", "push", pushed, tmp_path / "one.npy", "--ids", tmp_path / "id.npy")
-        assert "1 code of 12 bits pushed, 121 in all" in told.stdout
+        result = run("store", "push", pushed, tmp_path / "one.npy", "--ids", tmp_path / "id.npy")
+        assert "1 code of 12 bits pushed, 121 in all" in result.stdout
     assert (
         "holds 121 codes already: give the --ids"
         in run("store", "push", pushed, tmp_path / "one.npy", code=1).output
@@ -94,9 +94,9 @@ def test_a_new_store_and_an_old_one_say_the_same(here, run, tmp_path):
 
 
 def test_verify(pushed, run, tmp_path):
-    told = run("store", "verify", pushed, tmp_path / "c.npy", "--queries", 5)
-    assert "120 codes as in" in " ".join(told.stdout.split())
-    assert "5 queries found the same" in " ".join(told.stdout.split())  # long paths wrap the line
+    result = run("store", "verify", pushed, tmp_path / "c.npy", "--queries", 5)
+    assert "120 codes as in" in " ".join(result.stdout.split())
+    assert "5 queries found the same" in " ".join(result.stdout.split())  # long paths wrap the line
     assert run("store", "verify", pushed, "--json") == {
         "store": pushed,
         "codes": 120,
@@ -236,9 +236,9 @@ def test_problems_are_told_in_one_line(
     monkeypatch.chdir(tmp_path)
     (tmp_path / "names.txt").write_text("\n".join(f"n{i}" for i in range(120)))
     result = run("store", *arguments.format(url=pushed, model=model).split(), code=1)
-    told = [line for line in result.output.splitlines() if line.startswith("Error: ")]
-    assert len(told) == 1
-    assert says in told[0]
+    messages = [line for line in result.output.splitlines() if line.startswith("Error: ")]
+    assert len(messages) == 1
+    assert says in messages[0]
     assert not (tmp_path / "missing.db").exists()
 
 

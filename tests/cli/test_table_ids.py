@@ -50,13 +50,13 @@ def test_push_takes_ids_vectors_and_payloads_from_the_table(docs, run, tmp_path)
         hits = store.search(points[names[0]].code, N, Having("year", (2001,)))[1][0]
         assert set(hits) == set(names[1::3])
     run("store", "verify", url, "c.safetensors", "--ids", "docs.parquet", "--id", "doc")
-    found = run("store", "search", url, "c.safetensors", "-k", "3", "--json")
+    result = run("store", "search", url, "c.safetensors", "-k", "3", "--json")
     with stores.open(url) as store:
         codes = np.concatenate([store.read([name])[name].code[None] for name in names])
-        assert found["ids"] == store.search(codes, 3)[1].tolist()
+        assert result["ids"] == store.search(codes, 3)[1].tolist()
     more = "docs.parquet --id doc --model m.safetensors -k 3 -o h.npz"
     run("store", "search", url, *more.split())
-    assert np.load("h.npz")["ids"].tolist() == found["ids"]
+    assert np.load("h.npz")["ids"].tolist() == result["ids"]
     wrong = run("store", "push", url, "c.safetensors", *table[:4], "--payload", "years", code=1)
     assert "has no column 'years', but" in " ".join(wrong.output.split())
 
@@ -102,8 +102,8 @@ def test_encode_again_finds_vectors_by_their_text_ids(docs, run, tmp_path):
     learn = "docs.parquet -o n.safetensors --method LSH --bits 16 --id doc --seed 3"
     run("fit", *learn.split())
     more = "--model n.safetensors --vectors docs.parquet --id doc --json"
-    told = run("store", "encode-again", url, *more.split())
-    assert told["encoded"] == N
+    result = run("store", "encode-again", url, *more.split())
+    assert result["encoded"] == N
     run("encode", "n.safetensors", "docs.parquet", "--id", "doc", "-o", "d.safetensors")
     run("store", "verify", url, "d.safetensors", "--ids", "docs.parquet", "--id", "doc")
 

@@ -20,25 +20,27 @@ def short_lists(monkeypatch):
     monkeypatch.setattr(approximate, "LISTS_PROBED", 8)
 
 
-def check_rows(found, n):
+def check_rows(neighbors, n):
     """Each row has other points, each once."""
-    assert not (found == np.arange(n)[:, None]).any()
-    assert found.min() >= 0
-    assert (np.diff(np.sort(found, axis=1), axis=1) > 0).all()
+    assert not (neighbors == np.arange(n)[:, None]).any()
+    assert neighbors.min() >= 0
+    assert (np.diff(np.sort(neighbors, axis=1), axis=1) > 0).all()
 
 
 @pytest.mark.parametrize("metric", ["euclidean", "cosine"])
 def test_most_of_the_nearest_are_found(metric, short_lists):
     X = points(1500) * 1e6 + 3
     exact = nearest(X, k=5, metric=metric)[0]
-    found = approximate.nearest_approximately(X, 5, metric)
-    assert found.shape == exact.shape
-    check_rows(found, 1500)
-    shared = np.mean([len(set(a) & set(b)) / 5 for a, b in zip(found, exact, strict=True)])
+    approximate_ids = approximate.nearest_approximately(X, 5, metric)
+    assert approximate_ids.shape == exact.shape
+    check_rows(approximate_ids, 1500)
+    shared = np.mean(
+        [len(set(a) & set(b)) / 5 for a, b in zip(approximate_ids, exact, strict=True)]
+    )
     assert shared > 0.9
     with context.using(n_jobs=1):
         again = approximate.nearest_approximately(X, 5, metric)
-    np.testing.assert_array_equal(again, found)
+    np.testing.assert_array_equal(again, approximate_ids)
 
 
 @pytest.mark.parametrize("metric", ["euclidean", "cosine"])
@@ -46,8 +48,8 @@ def test_lists_may_hold_fewer_than_are_wanted(metric, monkeypatch):
     monkeypatch.setattr(approximate, "POINTS_PER_LIST", 20)
     monkeypatch.setattr(approximate, "LISTS_PROBED", 1)
     X = points(600)
-    found = approximate.nearest_approximately(X, 30, metric)
-    check_rows(found, 600)
+    approximate_ids = approximate.nearest_approximately(X, 30, metric)
+    check_rows(approximate_ids, 600)
     assert approximate.nearest_approximately(X[:31], 30, metric).shape == (31, 30)
 
 
@@ -59,8 +61,8 @@ def test_where_all_are_looked_at_it_is_exact(monkeypatch):
     apart[::2] += 1e7
     beside = np.vstack([X, [[1e40] * 6], [[-1e250] * 6]])  # two that make all others look the same
     for made in (X, X * 1e120, X * 1e-30, X + 1e6, apart, beside):
-        found = approximate.nearest_approximately(made, 5, "euclidean")
-        np.testing.assert_array_equal(found, nearest(made, k=5)[0])
+        approximate_ids = approximate.nearest_approximately(made, 5, "euclidean")
+        np.testing.assert_array_equal(approximate_ids, nearest(made, k=5)[0])
 
 
 @pytest.mark.parametrize("wrong", [np.nan, np.inf, np.finfo(float).max])
@@ -75,20 +77,20 @@ def test_rows_of_zeros_are_as_far_as_what_is_orthogonal(short_lists, monkeypatch
     monkeypatch.setattr(approximate, "LISTS_PROBED", 100)
     X = np.abs(points(140, 2))  # no two are farther apart than 1
     X[[5, 60]] = 0
-    found = approximate.nearest_approximately(X, 137, "cosine")
-    check_rows(found, 140)
-    others = np.delete(found, [5, 60], axis=0)
+    approximate_ids = approximate.nearest_approximately(X, 137, "cosine")
+    check_rows(approximate_ids, 140)
+    others = np.delete(approximate_ids, [5, 60], axis=0)
     assert not np.isin(others, [5, 60]).any()
-    np.testing.assert_array_equal(found[5], np.delete(np.arange(138), 5))
-    np.testing.assert_array_equal(found[60], np.delete(np.arange(138), 60))
+    np.testing.assert_array_equal(approximate_ids[5], np.delete(np.arange(138), 5))
+    np.testing.assert_array_equal(approximate_ids[60], np.delete(np.arange(138), 60))
 
 
 def test_numbers_near_the_end_of_the_double_range(short_lists, monkeypatch):
     monkeypatch.setattr(approximate, "LISTS_PROBED", 100)
     X = points(400)
     X *= 0.9 * np.finfo(float).max / np.abs(X).max()
-    found = approximate.nearest_approximately(X, 5, "euclidean")
-    np.testing.assert_array_equal(found, nearest(X, k=5)[0])
+    approximate_ids = approximate.nearest_approximately(X, 5, "euclidean")
+    np.testing.assert_array_equal(approximate_ids, nearest(X, k=5)[0])
 
 
 def test_points_that_are_all_the_same_have_neighbours(short_lists, monkeypatch):
@@ -122,8 +124,8 @@ def test_pairs_of_approximate_neighbours(monkeypatch, short_lists):
     X = points(400)
     near = approximate.near(X, 12, "euclidean")
     check_rows(near, 400)
-    found = from_neighbors(X, 12, 30, random_state=0)
-    i, j, y, weight = found.i, found.j, found.y, found.weight
+    pairs = from_neighbors(X, 12, 30, random_state=0)
+    i, j, y, weight = pairs.i, pairs.j, pairs.y, pairs.weight
     drawn = {(a, b) for a, row in enumerate(near) for b in row}
     for a, b, sign, count in zip(i, j, y, weight, strict=True):
         both = ((a, b) in drawn) + ((b, a) in drawn)

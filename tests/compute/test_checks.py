@@ -92,9 +92,9 @@ def test_labels_refuse(values, message):
 def test_labels_in_lists_keep_their_kind():
     for values in ([1, 2], [0.5, 2], ["a", "b"], [True, False], (2**63, 2**63 + 1)):
         expected = np.asarray(values)
-        found = checks.labels("y", values)
-        assert found.dtype == expected.dtype
-        assert found.tolist() == expected.tolist()
+        result = checks.labels("y", values)
+        assert result.dtype == expected.dtype
+        assert result.tolist() == expected.tolist()
 
 
 def test_a_mask_that_masks_nothing():
@@ -104,7 +104,7 @@ def test_a_mask_that_masks_nothing():
 
 
 @pytest.mark.parametrize(
-    ("y", "told"),
+    ("y", "n_messages"),
     [
         ([0, 1, 2, -1], True),
         ([0.0, 1.0, 2.0, -1.0, -1.0], True),
@@ -116,10 +116,10 @@ def test_a_mask_that_masks_nothing():
         (["-1", "0", "1", "2"], False),
     ],
 )
-def test_minus_one_that_marks_points_without_labels_is_told(y, told):
+def test_minus_one_that_marks_points_without_labels_is_told(y, n_messages):
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         checks.classes("y", np.array(y))
-    assert [str(one.message) for one in caught] == told * [
+    assert [str(one.message) for one in caught] == n_messages * [
         "y holds -1, which is taken for a class: leave out points that have no label"
     ]

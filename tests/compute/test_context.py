@@ -48,15 +48,15 @@ def test_threads_of_a_pool_share_the_context_and_others_do_not():
 @pytest.fixture
 def counts(monkeypatch):
     """The numbers of threads of all pools, by thread that asks."""
-    found = {}
+    result = {}
     count = threads.count
 
     def counted():
-        found.setdefault(threading.current_thread().name, set()).add(count())
+        result.setdefault(threading.current_thread().name, set()).add(count())
         return count()
 
     monkeypatch.setattr(threads, "count", counted)
-    return found
+    return result
 
 
 def test_two_fits_at_once_have_threads_of_their_own(counts):
@@ -124,15 +124,15 @@ def test_n_jobs_reaches_every_pool(name, counts):
 
 def test_steps_leave_no_context_to_their_consumer(monkeypatch):
     """Nor do their generators, where they are closed after the training is over."""
-    held = []
+    kept = []
 
     def first(watch, steps):
-        held.append(iter(steps))
-        return [next(held[-1])]
+        kept.append(iter(steps))
+        return [next(kept[-1])]
 
     monkeypatch.setattr(interrupt.Watch, "until_pressed", first)
     MACHash(8, **FEW, n_jobs=2, verbose=1).fit(X, y)
     NeighborHash(8, n_steps=20, random_state=0, n_jobs=2, verbose=1).fit(X)
-    for steps in held:
+    for steps in kept:
         steps.close()
         assert context.current() == context.Context()

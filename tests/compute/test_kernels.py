@@ -142,9 +142,9 @@ def every_kernel():
 
 def test_every_kernel_is_defined_after_what_it_calls():
     """Or changes of that would not be noticed."""
-    found = list(every_kernel())
-    assert len(found) > 30
-    for each in found:
+    result = list(every_kernel())
+    assert len(result) > 30
+    for each in result:
         assert each.stamp[1] == kernels.dependencies(each.py_func), each.__name__
 
 

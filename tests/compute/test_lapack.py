@@ -25,9 +25,9 @@ def test_results_are_those_of_scipy_to_the_last_bit(n, k):
         factor = S.copy("F")
         assert lapack.factor(factor)
         np.testing.assert_array_equal(factor, dpotrf(S, lower=1, clean=0)[0])
-        found = lapack.solve(factor, right)
-        np.testing.assert_array_equal(found, dpotrs(factor, right, lower=1)[0])
-        np.testing.assert_allclose(S @ found, right, atol=1e-8)
+        result = lapack.solve(factor, right)
+        np.testing.assert_array_equal(result, dpotrs(factor, right, lower=1)[0])
+        np.testing.assert_allclose(S @ result, right, atol=1e-8)
 
 
 def test_a_matrix_that_has_no_factor():

@@ -43,12 +43,12 @@ def test_bad_arguments(k, metric, says):
 def exactly(X, k):
     """By differences, in extended precision where there is one."""
     wide = X.astype(np.longdouble)
-    found = []
+    result = []
     for n, x in enumerate(wide):
         distance = np.square(wide - x).sum(axis=1)
         distance[n] = np.inf
-        found.append(np.argsort(distance, kind="stable")[:k])
-    return np.array(found)
+        result.append(np.argsort(distance, kind="stable")[:k])
+    return np.array(result)
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
@@ -177,8 +177,8 @@ def test_points_that_are_not_held(monkeypatch, metric):
     monkeypatch.setattr(neighbors, "POINTS_PER_BLOCK", 64)
     expected = neighbors.nearest(X, k=8, metric=metric)
     monkeypatch.setattr(neighbors, "MAX_PREPARED_BYTES", 0)
-    for found, known in zip(neighbors.nearest(X, k=8, metric=metric), expected, strict=True):
-        np.testing.assert_array_equal(found, known)
+    for result, known in zip(neighbors.nearest(X, k=8, metric=metric), expected, strict=True):
+        np.testing.assert_array_equal(result, known)
 
 
 def test_rows_of_zeros_have_the_cosine_distance_1_from_all():
@@ -193,11 +193,11 @@ def test_rows_of_zeros_have_the_cosine_distance_1_from_all():
     elsewhere = Device("elsewhere", np)
     X = np.array([[1.0, 0], [0, 0], [1, 0.1], [0, 0], [1, 1]])
     for k in (2, 3, 4):
-        found = neighbors.nearest_on(elsewhere, X, k, "cosine")
+        result = neighbors.nearest_on(elsewhere, X, k, "cosine")
         np.testing.assert_array_equal(
-            found[[1, 3]], neighbors.nearest(X, k=k, metric="cosine")[0][[1, 3]]
+            result[[1, 3]], neighbors.nearest(X, k=k, metric="cosine")[0][[1, 3]]
         )
-        np.testing.assert_array_equal(found[0][:2], [2, 4])  # and not a row of zeros
+        np.testing.assert_array_equal(result[0][:2], [2, 4])  # and not a row of zeros
     with pytest.raises(ValueError, match="k must"):
         neighbors.nearest_on(elsewhere, X, 5, "cosine")
 

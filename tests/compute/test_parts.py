@@ -25,7 +25,7 @@ def test_local_to_a_part_or_a_sum_over_parts(n_jobs):
 
 
 def test_a_sum_does_not_hold_the_terms_of_all_parts():
-    held, most = weakref.WeakSet(), []
+    alive, most = weakref.WeakSet(), []
 
     class Term:
         """A sum of them, too, is one."""
@@ -38,9 +38,9 @@ def test_a_sum_does_not_hold_the_terms_of_all_parts():
             return made
 
     def term(rows):
-        held.add(found := Term())
-        most.append(len(held))
-        return found
+        alive.add(term := Term())
+        most.append(len(alive))
+        return term
 
     with context.using(n_jobs=1), threads.pool() as run:
         assert Chunks(1000, 10, run).sum_here(term).n == 100

@@ -65,13 +65,13 @@ def test_all_threads_have_the_context_of_the_caller():
     """Such as NumPy's errors: no item is computed otherwise than the next."""
     meeting, kind = threading.Barrier(3, timeout=20), contextvars.ContextVar("kind", default="")
 
-    def found(_):
+    def nested(_):
         meeting.wait()
         return kind.get()
 
     with context.using(n_jobs=3), threads.pool() as run:
         kind.set("the caller's")
-        assert run(found, range(3)) == ["the caller's"] * 3
+        assert run(nested, range(3)) == ["the caller's"] * 3
 
 
 def test_a_pool_works_on_after_an_error():
@@ -91,9 +91,9 @@ def test_the_calling_thread_works_too(n_jobs):
         return threading.get_ident()
 
     with context.using(n_jobs=n_jobs), threads.pool() as run:
-        found = run(meet, range(n_jobs))
-    assert len(set(found)) == n_jobs
-    assert threading.get_ident() in found
+        result = run(meet, range(n_jobs))
+    assert len(set(result)) == n_jobs
+    assert threading.get_ident() in result
 
 
 def test_a_thread_that_is_not_needed_is_not_waited_for():
@@ -105,19 +105,19 @@ def test_a_thread_that_is_not_needed_is_not_waited_for():
             busy.set()
             return done.wait(20)
         busy.wait(20)
-        found = run(str, range(5))
+        result = run(str, range(5))
         done.set()
-        return found
+        return result
 
     with context.using(n_jobs=2), threads.pool() as run:
-        found = run(keep, range(2))
-    assert ["0", "1", "2", "3", "4"] in found
-    assert True in found  # and the other thread was busy until then
+        result = run(keep, range(2))
+    assert ["0", "1", "2", "3", "4"] in result
+    assert True in result  # and the other thread was busy until then
 
 
 def blas_threads():
-    found = ThreadpoolController().select(user_api="blas").lib_controllers
-    return {library.filepath: library.num_threads for library in found}
+    result = ThreadpoolController().select(user_api="blas").lib_controllers
+    return {library.filepath: library.num_threads for library in result}
 
 
 @pytest.mark.parametrize("n_jobs", [True, 1.5, "2"])

@@ -1,4 +1,4 @@
-"""What whoever listens is told of the loops under way."""
+"""Loops under way, as whoever listens is told of them."""
 
 import threading
 
@@ -19,14 +19,14 @@ def now(monkeypatch):
 
 
 def test_how_far_and_how_long(now):
-    told = []
+    messages = []
     with underway.listening() as listener:
         assert not listener.describe()
         for _ in underway.each("Z step", range(4)):
-            told.append(listener.describe())
+            messages.append(listener.describe())
             now[0] += 30
         assert not listener.describe()
-    assert told == [
+    assert messages == [
         "",  # it may be over in no time
         "Z step 25%, 0:01:30 left",
         "Z step 50%, 0:01:00 left",
@@ -79,13 +79,13 @@ def test_threads_tell_of_all_their_items(n_jobs, now):
 @pytest.mark.parametrize("n_jobs", [1, 2])
 def test_an_error_ends_the_loop(n_jobs):
     with underway.listening() as listener, context.using(n_jobs=n_jobs):
-        with pytest.raises(ZeroDivisionError) as held, threads.pool() as run:
+        with pytest.raises(ZeroDivisionError) as raised, threads.pool() as run:
             run(lambda item: 1 / item, [1, 0])
         assert listener.loop is None
         with pytest.raises(ZeroDivisionError) as held_too:
             threads.run_kernels(lambda item: 1 / item, [1, 0])
         assert listener.loop is None
-        assert held.value is not held_too.value  # whose frames are alive
+        assert raised.value is not held_too.value  # whose frames are alive
 
 
 def test_only_those_who_listen_are_told():
@@ -107,16 +107,16 @@ def test_only_those_who_listen_are_told():
 @pytest.fixture
 def loops(monkeypatch):
     """All loops that a listener is told of."""
-    told = []
+    messages = []
 
     class Recording(context.Listener):
         def __setattr__(self, name, value):
             super().__setattr__(name, value)
             if name == "loop" and value is not None:
-                told.append(value)
+                messages.append(value)
 
     monkeypatch.setattr(context, "Listener", Recording)
-    return told
+    return messages
 
 
 def points():

@@ -4,7 +4,7 @@ from auxhash.dask.part import LogEntry, Partition, combine
 
 
 def run(program, arguments, log=None, lose=None):
-    """What the program returns at each place, of as many as there are tuples of arguments.
+    """Return what the program returns at each place, of as many as there are tuples of arguments.
 
     `log` gets all answers. `lose` is (place, answer): that partition is lost after so many, and
     runs anew from the log.

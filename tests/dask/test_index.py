@@ -17,8 +17,8 @@ def test_results_are_those_of_one_index(client, chunks, k):
     index = DaskIndex(da.from_array(codes, chunks=(chunks, -1)), n_bits=4)
     assert len(index) == 100
     want = HammingIndex(4).add(codes).search(codes[:5], k)
-    found = index.search(codes[:5], k)
-    for some, other in zip(found, want, strict=True):
+    hits = index.search(codes[:5], k)
+    for some, other in zip(hits, want, strict=True):
         np.testing.assert_array_equal(some, other)
         assert some.dtype == other.dtype
     assert "100 codes of 4 bits" in repr(index)
@@ -42,11 +42,11 @@ def test_ids_of_any_kind(client, kind, chunks):
         lazy = dd.from_dask_array(lazy)
     index = DaskIndex(da.from_array(codes, chunks=(chunks, -1)), n_bits=4, ids=lazy)
     distances, rows = HammingIndex(4).add(codes).search(codes[:5], 9)
-    found = index.search(codes[:5], 9)
-    np.testing.assert_array_equal(found[0], distances)
+    hits = index.search(codes[:5], 9)
+    np.testing.assert_array_equal(hits[0], distances)
     expected = ids if kind == "number" else np.array([str(each) for each in ids], object)
-    assert found[1].tolist() == expected[rows].tolist()
-    assert found[1].dtype == (np.int64 if kind == "number" else object)
+    assert hits[1].tolist() == expected[rows].tolist()
+    assert hits[1].dtype == (np.int64 if kind == "number" else object)
 
 
 def test_wrong_ids(client):

@@ -79,7 +79,7 @@ if SOAK:
 # Many kills in one cluster are apart: after some of them a nanny brings no worker back.
 @pytest.fixture(scope="function" if SOAK else "module")
 def two_processes():
-    with cluster_of(2, processes=True) as found, Client(found) as client:
+    with cluster_of(2, processes=True) as cluster, Client(cluster) as client:
         yield client
 
 
@@ -98,10 +98,10 @@ def test_a_killed_worker_costs_its_share(
 ):
     two_processes.wait_for_workers(2, timeout=300)  # the one that was killed before is back
     dead = killed_at(monkeypatch, two_processes, MOMENTS[moment](), computing)
-    found = DaskMACHash(**REFINED, client=two_processes).fit(*cut(*points, 3))
+    model = DaskMACHash(**REFINED, client=two_processes).fit(*cut(*points, 3))
     assert dead
-    assert found.n_lost_ >= 1
-    np.testing.assert_array_equal(found.to_local().codes_, undisturbed.codes_)
+    assert model.n_lost_ >= 1
+    np.testing.assert_array_equal(model.to_local().codes_, undisturbed.codes_)
 
 
 def test_a_partition_that_is_always_lost_ends_the_training(client, points, monkeypatch):
@@ -133,7 +133,7 @@ def test_a_cluster_without_workers_is_told(points, monkeypatch):
 
 
 def test_a_scheduler_that_is_gone_is_told(points, monkeypatch):
-    with cluster_of(1, processes=False) as found, Client(found) as own:
+    with cluster_of(1, processes=False) as cluster, Client(cluster) as own:
         made = rounds.Rounds._round
 
         def gone(self, requests, watch):
@@ -200,13 +200,13 @@ def test_a_killed_scheduler_is_told_within_a_limit(points, monkeypatch, round_nu
 
 def test_a_worker_that_joins_late_is_used(points, undisturbed, monkeypatch):
     """One worker; another joins; the first is closed, and the other takes its partitions."""
-    with cluster_of(1, processes=False) as found, Client(found) as own:
-        [first] = found.workers.values()
+    with cluster_of(1, processes=False) as cluster, Client(cluster) as own:
+        [first] = cluster.workers.values()
 
         def change(_):
-            found.scale(2)
+            cluster.scale(2)
             own.wait_for_workers(2, timeout=60)
-            found.sync(first.close)
+            cluster.sync(first.close)
 
         gone_at(own, 20, monkeypatch, change)
         model = DaskMACHash(**REFINED, client=own).fit(*cut(*points, 3))
@@ -220,7 +220,9 @@ class DiedError(Exception):
 
 @pytest.mark.parametrize(
     ("step", "validation"),
-    [(step, held) for step in range(9) for held in (None, 0.2)] if SOAK else [(1, None), (5, 0.2)],
+    [(step, share) for step in range(9) for share in (None, 0.2)]
+    if SOAK
+    else [(1, None), (5, 0.2)],
 )
 def test_another_client_goes_on_from_a_checkpoint(
     client, points, tmp_path, monkeypatch, step, validation
@@ -240,11 +242,11 @@ def test_another_client_goes_on_from_a_checkpoint(
             DaskMACHash(**settings, client=client).fit(*data, checkpoint=tmp_path)
     counted = []
     gone_at(client, 0, monkeypatch, lambda one: counted.append(len(one.log)))
-    found = DaskMACHash(**settings, client=client).fit(*data, checkpoint=tmp_path)
+    model = DaskMACHash(**settings, client=client).fit(*data, checkpoint=tmp_path)
     assert (counted[0] > 0) == (step > 0)  # answers that were there: a step is told, then kept
-    np.testing.assert_array_equal(found.to_local().codes_, want.to_local().codes_)
-    np.testing.assert_array_equal(found.hash_function_.W, want.hash_function_.W)
-    assert [one.iteration for one in found.traffic_] == [one.iteration for one in want.traffic_]
+    np.testing.assert_array_equal(model.to_local().codes_, want.to_local().codes_)
+    np.testing.assert_array_equal(model.hash_function_.W, want.hash_function_.W)
+    assert [one.iteration for one in model.traffic_] == [one.iteration for one in want.traffic_]
     # Once more: all is there.
     again = DaskMACHash(**settings, client=client).fit(*data, checkpoint=tmp_path)
     np.testing.assert_array_equal(again.hash_function_.W, want.hash_function_.W)
@@ -268,9 +270,9 @@ def test_ctrl_c_leaves_a_checkpoint_to_go_on_from(client, points, tmp_path, monk
         with pytest.warns(TrainingInterrupted):
             short = DaskMACHash(**SETTINGS, client=client).fit(*data, checkpoint=tmp_path)
     assert short.interrupted_
-    found = DaskMACHash(**SETTINGS, client=client).fit(*data, checkpoint=tmp_path)
-    assert not found.interrupted_
-    np.testing.assert_array_equal(found.hash_function_.W, want.hash_function_.W)
+    model = DaskMACHash(**SETTINGS, client=client).fit(*data, checkpoint=tmp_path)
+    assert not model.interrupted_
+    np.testing.assert_array_equal(model.hash_function_.W, want.hash_function_.W)
 
 
 def test_no_thread_is_left(client, points):

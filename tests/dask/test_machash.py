@@ -36,9 +36,9 @@ from tests.programs import run_python
 def test_one_partition_gives_the_codes_of_one_machine(client, points, tmp_path, more):
     X, y = points
     local = MACHash(**FEW, **more).fit(X, y)
-    found = DaskMACHash(**FEW, **more).fit(*cut(X, y, 1)).to_local()
+    model = DaskMACHash(**FEW, **more).fit(*cut(X, y, 1)).to_local()
     local.save(tmp_path / "local")
-    found.save(tmp_path / "found")
+    model.save(tmp_path / "found")
     assert (tmp_path / "found").read_bytes() == (tmp_path / "local").read_bytes()
 
 
@@ -50,11 +50,11 @@ def test_several_partitions_learn_as_well(client, points, function, objective):
     X, y = points
     settings = {**FEW, "hash_function": function, "refine": Refine(40, objective=objective)}
     local = MACHash(**settings).fit(X[:400], y[:400])
-    found = DaskMACHash(**settings).fit(*cut(X[:400], y[:400], 3))
-    assert found.score(X[400:], y[400:]) > local.score(X[400:], y[400:]) - 0.05
-    assert len(found.history_) == found.n_iter_ == len(found.traffic_)
-    assert found.n_learnt_ == 400
-    assert found.n_lost_ == 0
+    model = DaskMACHash(**settings).fit(*cut(X[:400], y[:400], 3))
+    assert model.score(X[400:], y[400:]) > local.score(X[400:], y[400:]) - 0.05
+    assert len(model.history_) == model.n_iter_ == len(model.traffic_)
+    assert model.n_learnt_ == 400
+    assert model.n_lost_ == 0
 
 
 @pytest.mark.parametrize("function", ["linear", "rbf"])
@@ -65,88 +65,90 @@ def test_refinement_in_turns_learns_no_partition_by_heart(points, function):
     program = Learning(DaskMACHash(**settings)._settings())
     cuts = np.array_split(np.arange(len(X)), 4)
     made = generators_of(4, np.random.default_rng(0))
-    given = [(X[rows], y[rows], own) for rows, own in zip(cuts, made, strict=True)]
-    found = run(program, given)[0].model
-    assert found.loss < 1.05 * local.loss_
+    arguments = [(X[rows], y[rows], own) for rows, own in zip(cuts, made, strict=True)]
+    model = run(program, arguments)[0].model
+    assert model.loss < 1.05 * local.loss_
 
 
 def test_the_numbers_are_those_of_all_points(client, points):
     """L(h) of the steps is the sum over the pairs of all partitions."""
     X, y = points
-    found = DaskMACHash(**FEW, refine=None).fit(*cut(X, y, 2))
-    step = found.history_[-1]
+    model = DaskMACHash(**FEW, refine=None).fit(*cut(X, y, 2))
+    step = model.history_[-1]
     assert step.penalized_loss >= step.free_loss > 0
-    best = min(found.history_, key=lambda one: one.loss)
-    assert found.loss_ == best.loss
+    best = min(model.history_, key=lambda one: one.loss)
+    assert model.loss_ == best.loss
 
 
 @pytest.mark.parametrize("refine", [None, Refine(n_steps=40, keep="refined")])
-@pytest.mark.parametrize("held", [1, 3, 5])  # partitions whose features may be held, of five
-def test_the_codes_do_not_depend_on_workers_and_threads(client, points, monkeypatch, refine, held):
+@pytest.mark.parametrize("capacity", [1, 3, 5])  # partitions whose features may be held, of five
+def test_the_codes_do_not_depend_on_workers_and_threads(
+    client, points, monkeypatch, refine, capacity
+):
     X, y = points
-    monkeypatch.setattr(features, "MAX_BYTES", held * 100 * 7 * 8)
+    monkeypatch.setattr(features, "MAX_BYTES", capacity * 100 * 7 * 8)
     monkeypatch.setattr(features, "MIN_POINTS_PER_FEATURE", 1)
     data = cut(X, y, 5)
-    found = DaskMACHash(**FEW, refine=refine).fit(*data).to_local()
+    model = DaskMACHash(**FEW, refine=refine).fit(*data).to_local()
     with cluster_of(3, processes=False, n_threads=2) as other, Client(other) as own:
         again = DaskMACHash(**FEW, refine=refine, client=own).fit(*data).to_local()
-    np.testing.assert_array_equal(found.codes_, again.codes_)
-    np.testing.assert_array_equal(found.hash_function_.W, again.hash_function_.W)
+    np.testing.assert_array_equal(model.codes_, again.codes_)
+    np.testing.assert_array_equal(model.hash_function_.W, again.hash_function_.W)
 
 
 @pytest.mark.parametrize("validation", [0.2, "points"])
 def test_validation_counts_over_all_partitions(client, points, validation):
     X, y = points
-    given = (X[400:], y[400:]) if validation == "points" else validation
-    found = DaskMACHash(**FEW, refine=None, validation=given).fit(*cut(X[:400], y[:400], 3))
-    local = found.to_local()
+    judges = (X[400:], y[400:]) if validation == "points" else validation
+    model = DaskMACHash(**FEW, refine=None, validation=judges).fit(*cut(X[:400], y[:400], 3))
+    local = model.to_local()
     assert len(local.codes_) == (320 if validation == 0.2 else 400)
     if validation == "points":  # of the hash function that was kept, among all training points
-        scores = [step.score for step in found.history_]
+        scores = [step.score for step in model.history_]
         assert any(np.isclose(local.score(X[400:], y[400:]), score) for score in scores)
 
 
 def test_codes_are_lazy_and_cut_as_the_points_are(client, points):
     X, y = points
     dX, dy = cut(X, y, 3)
-    found = DaskMACHash(**FEW, refine=None).fit(dX, dy)
-    local = found.to_local()
+    model = DaskMACHash(**FEW, refine=None).fit(dX, dy)
+    local = model.to_local()
     for method in ("encode", "transform", "decision_function"):
-        made = getattr(found, method)(dX)
+        made = getattr(model, method)(dX)
         assert isinstance(made, da.Array)
         assert made.chunks[0] == dX.chunks[0]
         want = getattr(local, method)(X)
         assert made.dtype == want.dtype
         np.testing.assert_allclose(made.compute(), want, rtol=1e-12)
-        np.testing.assert_array_equal(getattr(found, method)(X), want)
-    np.testing.assert_array_equal(found.codes_.compute(), local.codes_)
-    np.testing.assert_array_equal(found.labels_.compute(), y)
+        np.testing.assert_array_equal(getattr(model, method)(X), want)
+    np.testing.assert_array_equal(model.codes_.compute(), local.codes_)
+    np.testing.assert_array_equal(model.labels_.compute(), y)
     narrow = dX.rechunk((100, 2))
-    np.testing.assert_array_equal(found.encode(narrow).compute(), local.encode(X))
+    np.testing.assert_array_equal(model.encode(narrow).compute(), local.encode(X))
 
 
 def test_dataframes(client, points, tmp_path):
     X, y = points
     frame = pd.DataFrame(X, columns=list("abcdef"))
     lazy, labels = dd.from_pandas(frame, npartitions=3), dd.from_pandas(pd.Series(y), npartitions=3)
-    found = DaskMACHash(**FEW, refine=None).fit(lazy, labels)
-    assert found.feature_names_in_.tolist() == list("abcdef")
-    made = found.encode(lazy)
+    model = DaskMACHash(**FEW, refine=None).fit(lazy, labels)
+    assert model.feature_names_in_.tolist() == list("abcdef")
+    made = model.encode(lazy)
     assert made.numblocks == (3, 1)
-    np.testing.assert_array_equal(made.compute(), found.to_local().encode(frame))
+    np.testing.assert_array_equal(made.compute(), model.to_local().encode(frame))
     with pytest.raises(ValueError, match="feature names"):
-        found.encode(lazy[list("fedcba")]).compute()
-    found.save(tmp_path / "model.safetensors")
+        model.encode(lazy[list("fedcba")]).compute()
+    model.save(tmp_path / "model.safetensors")
     assert isinstance(auxhash.load(tmp_path / "model.safetensors"), MACHash)
 
 
 def test_without_codes_the_model_encodes_the_same(client, points):
     X, y = points
-    found = DaskMACHash(**FEW, refine=None).fit(*cut(X, y, 2))
-    light = found.to_local(codes=False)
+    model = DaskMACHash(**FEW, refine=None).fit(*cut(X, y, 2))
+    light = model.to_local(codes=False)
     assert light.codes_.shape == (0, 1)
-    np.testing.assert_array_equal(light.encode(X), found.to_local().encode(X))
-    assert found.fingerprint_ == light.fingerprint_ == found.to_local().fingerprint_
+    np.testing.assert_array_equal(light.encode(X), model.to_local().encode(X))
+    assert model.fingerprint_ == light.fingerprint_ == model.to_local().fingerprint_
     assert light.model_.learnt.n_points == len(X)
 
 
@@ -159,8 +161,8 @@ def test_labels_of_text_and_of_several_kinds_at_once(client, points):
         "horse",
     }
     several = da.from_array(np.eye(3, dtype=np.int8)[y], chunks=(250, -1))
-    found = DaskMACHash(**FEW, refine=None).fit(dX, several)
-    np.testing.assert_array_equal(found.to_local().labels_, np.eye(3)[y])
+    model = DaskMACHash(**FEW, refine=None).fit(dX, several)
+    np.testing.assert_array_equal(model.to_local().labels_, np.eye(3)[y])
 
 
 @pytest.mark.parametrize("n_parts", [1, 2])
@@ -176,14 +178,14 @@ def test_going_on_does_not_forget(client, points, n_parts):
 
 
 def test_bytes_per_iteration_do_not_grow_with_the_points(client, points, monkeypatch):
-    """Where they are more than every part may hold."""
+    """The points are more than every part may hold."""
     monkeypatch.setattr(features, "MAX_BYTES", 0)
     X, y = points
     per_round = []
     for times in (1, 4):
         dX, dy = cut(np.tile(X, (times, 1)), np.tile(y, times), 2)
-        found = DaskMACHash(**FEW, refine=None).fit(dX, dy)
-        per_round.append(max(one.sent / one.rounds for one in found.traffic_))
+        model = DaskMACHash(**FEW, refine=None).fit(dX, dy)
+        per_round.append(max(one.sent / one.rounds for one in model.traffic_))
     assert 0 < per_round[1] < 1.5 * per_round[0]
 
 
@@ -250,12 +252,12 @@ def test_empty_partitions_are_passed_over(client, points):
     X, y = points
     blocks = [X[:200], X[:0], X[200:]]
     dX, dy = lazily(blocks), lazily([y[:200], y[:0], y[200:]])
-    found = DaskMACHash(**FEW, refine=None).fit(dX, dy)
+    model = DaskMACHash(**FEW, refine=None).fit(dX, dy)
     want = DaskMACHash(**FEW, refine=None).fit(
         lazily([X[:200], X[200:]]), lazily([y[:200], y[200:]])
     )
-    np.testing.assert_array_equal(found.to_local().codes_, want.to_local().codes_)
-    assert len(found.encode(dX).compute()) == 500
+    np.testing.assert_array_equal(model.to_local().codes_, want.to_local().codes_)
+    assert len(model.encode(dX).compute()) == 500
 
 
 def test_partitions_that_lack_classes_are_told(client, points):
@@ -270,11 +272,11 @@ def test_kinds_of_numbers_may_differ(client, points):
     X = X.astype(np.float32)
     dX = lazily([X[:200], X[200:].astype(np.float64)])
     dy = lazily([y[:200], y[200:].astype(np.int8)])
-    found = DaskMACHash(**FEW, refine=None).fit(dX, dy)
+    model = DaskMACHash(**FEW, refine=None).fit(dX, dy)
     want = DaskMACHash(**FEW, refine=None).fit(
         lazily([X[:200], X[200:]]), lazily([y[:200], y[200:]])
     )
-    np.testing.assert_array_equal(found.to_local().codes_, want.to_local().codes_)
+    np.testing.assert_array_equal(model.to_local().codes_, want.to_local().codes_)
 
 
 WRONG = {

@@ -24,30 +24,30 @@ def X(points):
 @pytest.mark.parametrize("most", [100, 1000])
 def test_one_partition_gives_the_codes_of_one_machine(client, X, tmp_path, most):
     local = NeighborHash(**FEW, max_points=most).fit(X)
-    found = DaskNeighborHash(**FEW, max_points=most).fit(da.from_array(X, chunks=(500, -1)))
+    model = DaskNeighborHash(**FEW, max_points=most).fit(da.from_array(X, chunks=(500, -1)))
     local.save(tmp_path / "local")
-    found.save(tmp_path / "found")
+    model.save(tmp_path / "found")
     assert (tmp_path / "found").read_bytes() == (tmp_path / "local").read_bytes()
 
 
 def test_all_points_of_several_partitions_are_those_of_one_machine(client, X):
-    """Where nothing is drawn, it does not matter how the points are cut."""
+    """It does not matter how the points are cut, where nothing is drawn."""
     local = NeighborHash(**FEW).fit(X)
-    found = DaskNeighborHash(**FEW).fit(da.from_array(X, chunks=((150, 0, 200, 150), -1)))
-    np.testing.assert_array_equal(found.codes_.compute(), local.codes_)
-    assert found.n_learnt_ == 500
-    assert found.codes_.chunks == ((150, 200, 150), (1,))
+    model = DaskNeighborHash(**FEW).fit(da.from_array(X, chunks=((150, 0, 200, 150), -1)))
+    np.testing.assert_array_equal(model.codes_.compute(), local.codes_)
+    assert model.n_learnt_ == 500
+    assert model.codes_.chunks == ((150, 200, 150), (1,))
 
 
 def test_the_codes_do_not_depend_on_workers_and_threads(client, X):
     data = da.from_array(X, chunks=(120, -1))
-    found = DaskNeighborHash(**FEW, max_points=200).fit(data)
-    assert found.n_learnt_ == 200
+    model = DaskNeighborHash(**FEW, max_points=200).fit(data)
+    assert model.n_learnt_ == 200
     with cluster_of(3, processes=False, n_threads=2) as other, Client(other) as own:
         again = DaskNeighborHash(**FEW, max_points=200, client=own).fit(data)
         codes = again.to_local().codes_
-    np.testing.assert_array_equal(found.to_local().codes_, codes)
-    np.testing.assert_array_equal(found.hash_function_.W, again.hash_function_.W)
+    np.testing.assert_array_equal(model.to_local().codes_, codes)
+    np.testing.assert_array_equal(model.hash_function_.W, again.hash_function_.W)
 
 
 def test_the_sample_is_of_all_partitions_in_proportion(X):
@@ -64,32 +64,32 @@ def test_the_sample_is_of_all_partitions_in_proportion(X):
 
 def test_it_encodes_lazily_and_saves(client, X, tmp_path):
     data = da.from_array(X, chunks=(200, -1))
-    found = DaskNeighborHash(**FEW).fit(data)
-    made = found.encode(data)
+    model = DaskNeighborHash(**FEW).fit(data)
+    made = model.encode(data)
     assert isinstance(made, da.Array)
-    local = found.to_local()
+    local = model.to_local()
     assert type(local) is NeighborHash
     np.testing.assert_array_equal(made.compute(), local.encode(X))
     np.testing.assert_array_equal(local.codes_, local.encode(X))
-    assert found.to_local(codes=False).codes_.shape == (0, 1)
-    found.save(tmp_path / "model.safetensors")
+    assert model.to_local(codes=False).codes_.shape == (0, 1)
+    model.save(tmp_path / "model.safetensors")
     loaded = auxhash.load(tmp_path / "model.safetensors")
     np.testing.assert_array_equal(loaded.encode(X), local.encode(X))
 
 
 def test_auto_is_the_processor(client, X):
     data = da.from_array(X, chunks=(200, -1))
-    found = DaskNeighborHash(**FEW, device="auto").fit(data)
-    assert found.device_ == "cpu"
+    model = DaskNeighborHash(**FEW, device="auto").fit(data)
+    assert model.device_ == "cpu"
     expected = DaskNeighborHash(**FEW).fit(data)
-    np.testing.assert_array_equal(found.to_local().codes_, expected.to_local().codes_)
+    np.testing.assert_array_equal(model.to_local().codes_, expected.to_local().codes_)
 
 
 def test_dataframes(client, X):
     frame = pd.DataFrame(X, columns=list("abcdef"))
-    found = DaskNeighborHash(**FEW).fit(dd.from_pandas(frame, npartitions=3))
-    assert found.feature_names_in_.tolist() == list("abcdef")
-    np.testing.assert_array_equal(found.to_local().codes_, NeighborHash(**FEW).fit(frame).codes_)
+    model = DaskNeighborHash(**FEW).fit(dd.from_pandas(frame, npartitions=3))
+    assert model.feature_names_in_.tolist() == list("abcdef")
+    np.testing.assert_array_equal(model.to_local().codes_, NeighborHash(**FEW).fit(frame).codes_)
 
 
 @pytest.mark.parametrize(

@@ -49,10 +49,10 @@ def everything(_threads, value):
 
 
 def test_all_get_the_same():
-    found = run(everything, [(1,), (2,), (3,)])
-    assert [one[:2] for one in found] == [(0, 3), (1, 3), (2, 3)]
+    result = run(everything, [(1,), (2,), (3,)])
+    assert [one[:2] for one in result] == [(0, 3), (1, 3), (2, 3)]
     same = ([7.0, 7.0], 1, [3.0, 3.0], [0, 0, 1, 0, 1, 2], "1 made it", 6, False)
-    assert [one[2:] for one in found] == [same] * 3
+    assert [one[2:] for one in result] == [same] * 3
 
 
 @pytest.mark.parametrize("place", [0, 2])
@@ -84,22 +84,22 @@ def test_a_quantile_of_all_parts_is_numpy_s(n_parts, q):
     rng = np.random.default_rng(n_parts)
     values = np.exp(rng.normal(scale=30, size=503)).round(2) + 1e-300
     cuts = np.sort(rng.integers(0, 503, n_parts - 1))
-    found = run(lambda _threads, some: quantile(some, q), [(v,) for v in np.split(values, cuts)])
-    assert found == [np.quantile(values, q)] * n_parts
+    result = run(lambda _threads, some: quantile(some, q), [(v,) for v in np.split(values, cuts)])
+    assert result == [np.quantile(values, q)] * n_parts
 
 
 def test_shares_add_up():
     sizes = [5, 0, 70, 1]
     for k in (1, 3, 40, 76, 1000):
-        found = run(lambda _threads, n, k=k: share(k, n), [(n,) for n in sizes])
-        assert sum(found) == min(k, 76)
-        assert all(part <= n for part, n in zip(found, sizes, strict=True))
+        result = run(lambda _threads, n, k=k: share(k, n), [(n,) for n in sizes])
+        assert sum(result) == min(k, 76)
+        assert all(part <= n for part, n in zip(result, sizes, strict=True))
     assert share(3, 10) == 3
 
 
 @pytest.fixture(params=[True, False], ids=["few points", "many points"])
 def few(request, monkeypatch):
-    """Whether all points are few enough for every part to hold them."""
+    """Tell whether all points are few enough for every part to hold them."""
     if not request.param:
         monkeypatch.setattr(features, "MAX_BYTES", 0)
     return request.param
@@ -107,13 +107,13 @@ def few(request, monkeypatch):
 
 def check_optimum(W, F, Z, C, few, monkeypatch):
     """The weights of parts are as near to the optimum as those of one machine, at least."""
-    found, whole = (svm.objective(some, F, Z, C) for some in (W, svm.fit(F, Z, C)))
+    objective, optimum = (svm.objective(some, F, Z, C) for some in (W, svm.fit(F, Z, C)))
     if not few:  # bits stop together, as on one machine; otherwise some come nearer
-        np.testing.assert_allclose(found, whole, rtol=1e-4)
+        np.testing.assert_allclose(objective, optimum, rtol=1e-4)
     monkeypatch.setattr(svm, "TOLERANCE", 1e-12)
     best = svm.objective(svm.fit(F, Z, C), F, Z, C)
-    assert (found <= (1 + 1e-4) * whole).all()
-    assert (found >= (1 - 1e-9) * best).all()
+    assert (objective <= (1 + 1e-4) * optimum).all()
+    assert (objective >= (1 - 1e-9) * best).all()
 
 
 @pytest.fixture
@@ -175,12 +175,12 @@ def test_exact_steps_join_the_points_inside(weighted):
             return few, steps.solve(np.flatnonzero(few), gradient[:, few], inside[rows][:, few])
 
     cut = [(slice(0, 100),), (slice(100, 110),), (slice(110, 300),)]
-    for few, found in run(program, cut):
+    for few, result in run(program, cut):
         assert few.tolist() == [True, True, True, False]
         for bit in range(3):
             hessian = np.eye(40) + 20.0 * (F * inside[:, [bit]]).T @ F
             best = -np.linalg.solve(hessian, gradient[:, bit])
-            np.testing.assert_allclose(found[:, bit], best, rtol=1e-8, atol=1e-11)
+            np.testing.assert_allclose(result[:, bit], best, rtol=1e-8, atol=1e-11)
 
 
 @pytest.mark.parametrize("lost", [None, (0, 3), (1, 4)])
@@ -210,14 +210,14 @@ def test_few_points_take_few_rounds(weighted, n_bits, asked, monkeypatch):
         W = svm.fit(F[rows], Z[rows], 100.0, weight=weight[rows] if weighted else None)
         return svm.fit(F[rows], Z[rows], 100.0, start=W)
 
-    found = run(program, [(slice(0, 500),), (slice(500, 600),), (slice(600, 1500),)])
-    np.testing.assert_array_equal(found[0], found[2])
+    result = run(program, [(slice(0, 500),), (slice(500, 600),), (slice(600, 1500),)])
+    np.testing.assert_array_equal(result[0], result[2])
     assert len(asked) == 3 * (10 + weighted)
-    check_optimum(found[0], F, Z, 100.0, True, monkeypatch)
+    check_optimum(result[0], F, Z, 100.0, True, monkeypatch)
 
 
 def test_one_part_with_all_the_weight_solves_alone(few, asked):
-    """As the first part does, whose codes the others start from: its optimum, in a few rounds."""
+    """The first part does, whose codes the others start from: its optimum, in a few rounds."""
     F, Z = slow_points()
     weight = np.zeros(Z.shape)
     weight[500:] = 1.0
@@ -228,8 +228,8 @@ def test_one_part_with_all_the_weight_solves_alone(few, asked):
     first, second = run(program, [(slice(0, 500),), (slice(500, 1500),)])
     np.testing.assert_array_equal(first, second)
     assert len(asked) <= 2 * 6
-    whole = svm.objective(svm.fit(F[500:], Z[500:], 100.0), F[500:], Z[500:], 100.0)
-    assert (svm.objective(first, F[500:], Z[500:], 100.0) <= (1 + 1e-4) * whole).all()
+    optimum = svm.objective(svm.fit(F[500:], Z[500:], 100.0), F[500:], Z[500:], 100.0)
+    assert (svm.objective(first, F[500:], Z[500:], 100.0) <= (1 + 1e-4) * optimum).all()
 
 
 def test_a_single_part_asks_for_no_sums():
@@ -263,9 +263,9 @@ def test_features_may_be_computed_when_needed_in_some_parts(points, monkeypatch,
     for largest in (2 * 250 * 7 * 8, 1):  # of both parts, which one process may hold
         monkeypatch.setattr(features, "MAX_BYTES", largest)
         assert run(is_computed, arguments) == [largest == 1, True]
-        found = run(program, arguments, lose=lost)[0].model
-        np.testing.assert_allclose(found.two_step.W, want.two_step.W, rtol=1e-6, atol=1e-9)
-        np.testing.assert_allclose(found.loss, want.loss, rtol=0.02)
+        model = run(program, arguments, lose=lost)[0].model
+        np.testing.assert_allclose(model.two_step.W, want.two_step.W, rtol=1e-6, atol=1e-9)
+        np.testing.assert_allclose(model.loss, want.loss, rtol=0.02)
 
 
 def test_the_classes_of_all_parts_count():
@@ -286,8 +286,8 @@ def test_a_training_ends_the_same_wherever_a_partition_is_lost(points, answer):
     program = Learning(model._settings())
     want = run(program, arguments)[0].model.h.W
     for place in (0, 1):
-        found = run(program, arguments, lose=(place, answer))[0].model.h.W
-        np.testing.assert_array_equal(found, want)
+        result = run(program, arguments, lose=(place, answer))[0].model.h.W
+        np.testing.assert_array_equal(result, want)
 
 
 def test_an_error_in_one_partition_is_the_error_of_all():

@@ -19,5 +19,5 @@ def history(*losses, seconds=None, free=0.1, violations=0, **columns):
     ]
 
 
-def held(test, *records):
+def outcome(test, *records):
     return test(list(records))[0]

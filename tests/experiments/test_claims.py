@@ -9,44 +9,44 @@ from auxhash.experiments.figures import EVERY, FIGURES
 from auxhash.experiments.figures.figure import GroupFigure
 from auxhash.experiments.groups import Record
 from auxhash.experiments.scales import TINY
-from tests.experiments.made import held, record
+from tests.experiments.made import outcome, record
 
 GROUP_FIGURES = [figure for figure in FIGURES.values() if isinstance(figure, GroupFigure)]
 
 
 def test_lower_loss():
     test = claims.lower_loss("MACcut", "cut")
-    assert held(test, record("MACcut", 1.0), record("cut", 2.0)) is True
-    assert held(test, record("MACcut", 2.0), record("cut", 2.0)) is False
+    assert outcome(test, record("MACcut", 1.0), record("cut", 2.0)) is True
+    assert outcome(test, record("MACcut", 2.0), record("cut", 2.0)) is False
     one_of_two = [record("MACcut", 1.0), record("cut", 2.0)]
     one_of_two += [record("MACcut", 3.0, bits=16), record("cut", 2.0, bits=16)]
-    assert held(test, *one_of_two) is False
-    assert held(claims.lower_loss("MACcut", "cut", claims.OFTEN), *one_of_two) is True
-    told = test(one_of_two)[1]
+    assert outcome(test, *one_of_two) is False
+    assert outcome(claims.lower_loss("MACcut", "cut", claims.OFTEN), *one_of_two) is True
+    message = test(one_of_two)[1]
     for part in ("1 of 2 cases", "-50.0% at worst", "KSH, linear, 16 bits", "0.0% on average"):
-        assert part in told
+        assert part in message
     assert test([record("cut")]) == UNTESTED
 
 
 def test_methods_are_compared_on_the_seeds_they_share():
     test = claims.lower_loss("MACcut", "MACquad")
     records = [record("MACcut", 1.0, seed=0), record("MACcut", 9.0, seed=1)]
-    assert held(test, *records, record("MACquad", 2.0, seed=0)) is True
-    assert held(test, *records, record("MACquad", 2.0, seed=1)) is False
-    assert held(test, *records, record("MACquad", 2.0, seed=2)) is None
+    assert outcome(test, *records, record("MACquad", 2.0, seed=0)) is True
+    assert outcome(test, *records, record("MACquad", 2.0, seed=1)) is False
+    assert outcome(test, *records, record("MACquad", 2.0, seed=2)) is None
 
 
 def test_a_method_without_hash_functions_is_compared_with_every_kind():
     test = claims.lower_loss("MACcut", "KSH")
     ksh = record("KSH", 2.0, kind="")
-    assert held(test, record("MACcut", 1.0), record("MACcut", 1.0, kind="rbf"), ksh) is True
-    assert held(test, record("MACcut", 1.0), record("MACcut", 3.0, kind="rbf"), ksh) is False
+    assert outcome(test, record("MACcut", 1.0), record("MACcut", 1.0, kind="rbf"), ksh) is True
+    assert outcome(test, record("MACcut", 1.0), record("MACcut", 3.0, kind="rbf"), ksh) is False
 
 
 def test_better_precision():
     test = claims.better_precision("MACcut", "cut")
-    assert held(test, record("MACcut", p=0.6), record("cut", p=0.5)) is True
-    assert held(test, record("MACcut", p=0.4), record("cut", p=0.5)) is False
+    assert outcome(test, record("MACcut", p=0.6), record("cut", p=0.5)) is True
+    assert outcome(test, record("MACcut", p=0.4), record("cut", p=0.5)) is False
     assert "mAP by -0.100" in test([record("MACcut", p=0.4), record("cut", p=0.5)])[1]
     assert test([record("cut")]) == UNTESTED
 
@@ -60,8 +60,8 @@ def curve(method, *precisions, **more):
 def test_better_curve():
     test = claims.better_curve("MACcut", "cut")
     low, high = (0.1, 0.4, 0.2), (0.2, 0.5, 0.3)
-    assert held(test, curve("MACcut", *high), curve("cut", *low)) is True
-    assert held(test, curve("MACcut", *low), curve("cut", *high)) is False
+    assert outcome(test, curve("MACcut", *high), curve("cut", *low)) is True
+    assert outcome(test, curve("MACcut", *low), curve("cut", *high)) is False
     crossing = test([curve("MACcut", 0.2, 0.4, 0.2), curve("cut", 0.1, 0.4, 0.4)])
     assert crossing[0] is False  # ahead at small recall only
     assert "4 of 9 cases" in crossing[1]
@@ -78,109 +78,109 @@ def test_better_retrieval_wants_precision_and_recall():
     test = claims.better_retrieval("MACcut", "cut")
     good, bad = curve("MACcut", 0.3, 0.3, p=0.6), curve("MACcut", 0.1, 0.1, p=0.6)
     cut = curve("cut", 0.2, 0.2)
-    assert held(test, good, cut) is True
-    assert held(test, bad, cut) is False
-    assert held(test, curve("MACcut", 0.3, 0.3, p=0.4), cut) is False
-    assert held(test, record("MACcut", p=0.6), record("cut")) is None
+    assert outcome(test, good, cut) is True
+    assert outcome(test, bad, cut) is False
+    assert outcome(test, curve("MACcut", 0.3, 0.3, p=0.4), cut) is False
+    assert outcome(test, record("MACcut", p=0.6), record("cut")) is None
 
 
 def test_close_curve():
     test = claims.close_curve("MACquad", "MACcut")
-    assert held(test, curve("MACquad", 0.3, 0.3), curve("MACcut", 0.31, 0.31)) is True
-    assert held(test, curve("MACquad", 0.3, 0.3), curve("MACcut", 0.4, 0.4)) is False
-    assert held(test, record("MACquad")) is None
+    assert outcome(test, curve("MACquad", 0.3, 0.3), curve("MACcut", 0.31, 0.31)) is True
+    assert outcome(test, curve("MACquad", 0.3, 0.3), curve("MACcut", 0.4, 0.4)) is False
+    assert outcome(test, record("MACquad")) is None
 
 
 def test_drops_at_both_ends():
     test = claims.drops_at_both_ends
-    assert held(test, curve("cut", 0.0, 0.5, 0.1)) is True
-    assert held(test, curve("cut", 0.4, 0.5, 0.1)) is False
-    assert held(test, curve("cut", 0.0, 0.5, 0.5)) is False
-    assert held(test, record("cut")) is None
+    assert outcome(test, curve("cut", 0.0, 0.5, 0.1)) is True
+    assert outcome(test, curve("cut", 0.4, 0.5, 0.1)) is False
+    assert outcome(test, curve("cut", 0.0, 0.5, 0.5)) is False
+    assert outcome(test, record("cut")) is None
 
 
 def test_much_lower_loss():
     test = claims.much_lower_loss("MACcut", "cut")
-    assert held(test, record("MACcut", 0.97), record("cut")) is True
-    assert held(test, record("MACcut", 0.999), record("cut")) is False  # too little
+    assert outcome(test, record("MACcut", 0.97), record("cut")) is True
+    assert outcome(test, record("MACcut", 0.999), record("cut")) is False  # too little
     once = [record("MACcut", 0.9), record("cut")]
     worse = [record("MACcut", 1.01, bits=16), record("cut", bits=16)]
-    assert held(test, *once, *worse) is False  # not consistent
-    assert held(test, record("cut")) is None
+    assert outcome(test, *once, *worse) is False  # not consistent
+    assert outcome(test, record("cut")) is None
 
 
 def test_by_construction_is_told_and_changes_nothing():
     test = claims.of_the_lowest(claims.lower_loss("MACcut", "cut"))
     for iterate in ("lowest", "last"):
         mac = record("MACcut", 1.0, iterate=iterate)
-        held_so, told = test([mac, record("cut", 2.0)])
+        held_so, message = test([mac, record("cut", 2.0)])
         assert held_so is True
-        assert told.endswith(claims.LOWEST_RETURNED) == (iterate == "lowest")
+        assert message.endswith(claims.LOWEST_RETURNED) == (iterate == "lowest")
     assert claims.by_construction(lambda _: (True, "Yes."), "Why.")([]) == (True, "Yes. Why.")
-    assert held(test, record("MACcut", 2.0), record("cut", 2.0)) is False
+    assert outcome(test, record("MACcut", 2.0), record("cut", 2.0)) is False
     assert test([record("cut")]) == UNTESTED
 
 
 def test_large_margin():
     test = claims.large_margin(("MACcut", "MACquad"), ("KSH", "ITQ"))
-    assert held(test, record("MACcut", p=0.7), record("KSH", p=0.5)) is True
-    assert held(test, record("MACcut", p=0.54), record("KSH", p=0.5)) is False
-    assert held(test, record("MACcut", p=0.7), record("KSH"), record("ITQ", p=0.69)) is False
-    assert held(test, record("KSH")) is None
+    assert outcome(test, record("MACcut", p=0.7), record("KSH", p=0.5)) is True
+    assert outcome(test, record("MACcut", p=0.54), record("KSH", p=0.5)) is False
+    assert outcome(test, record("MACcut", p=0.7), record("KSH"), record("ITQ", p=0.69)) is False
+    assert outcome(test, record("KSH")) is None
 
 
 def test_trains_faster():
     test = claims.trains_faster("BinaryAutoencoder", "MACcut")
     quick, slow = record("BinaryAutoencoder", kind="", seconds=1), record("MACcut", seconds=5)
-    assert held(test, quick, slow) is True
-    assert held(test, quick, record("MACcut", seconds=0.5)) is False
-    assert held(test, quick) is None
+    assert outcome(test, quick, slow) is True
+    assert outcome(test, quick, record("MACcut", seconds=0.5)) is False
+    assert outcome(test, quick) is None
 
 
 def test_beats_all():
     test = claims.beats_all(("MACcut", "MACquad"), ("KSH", "ITQ"))
     field = [record("MACcut", p=0.5), record("KSH", p=0.4)]
-    assert held(test, *field) is True
-    assert held(test, *field, record("ITQ", p=0.6)) is False
+    assert outcome(test, *field) is True
+    assert outcome(test, *field, record("ITQ", p=0.6)) is False
     assert "ahead of it: ITQ 2" in test([*field, record("ITQ", p=0.6)])[1]
     most = claims.beats_all(("MACcut",), ("ITQ",), most_bits=True)
     few, many = record("ITQ", p=0.6), record("ITQ", p=0.3, bits=16)
-    assert held(most, *field, few, record("MACcut", bits=16), many) is True
-    assert held(test, record("KSH")) is None
+    assert outcome(most, *field, few, record("MACcut", bits=16), many) is True
+    assert outcome(test, record("KSH")) is None
 
 
 def test_only_ones_ahead():
     test = claims.only_ones_ahead(("MACcut",), ("KSH",), "ITQ")
     itq = record("ITQ", p=0.4)
-    assert held(test, record("MACcut", p=0.5), record("KSH", p=0.3), itq) is True
-    assert held(test, record("MACcut", p=0.3), record("KSH", p=0.3), itq) is False
-    assert held(test, record("MACcut", p=0.5), record("KSH", p=0.5), itq) is False
-    assert held(test, record("MACcut", p=0.5)) is None
+    assert outcome(test, record("MACcut", p=0.5), record("KSH", p=0.3), itq) is True
+    assert outcome(test, record("MACcut", p=0.3), record("KSH", p=0.3), itq) is False
+    assert outcome(test, record("MACcut", p=0.5), record("KSH", p=0.5), itq) is False
+    assert outcome(test, record("MACcut", p=0.5)) is None
     good = [record("MACcut", p=0.5), record("KSH", p=0.3), itq]
     other = [record("MACcut", p=0.1, group="MNIST"), record("ITQ", p=0.2, group="MNIST")]
-    assert held(test, *good, *other) is False  # it has to be so on every data set
+    assert outcome(test, *good, *other) is False  # it has to be so on every data set
     assert "MNIST, 8 bits: MACcut -0.075" in test([*good, *other])[1]
 
 
 def test_end_up_similar():
     start = [record("cut", 2.0), record("quad", 3.0)]
     near = [record("MACcut", 1.0), record("MACquad", 1.01)]
-    assert held(claims.end_up_similar, *start, *near) is True
-    assert held(claims.end_up_similar, *start, near[0], record("MACquad", 1.3)) is False
+    assert outcome(claims.end_up_similar, *start, *near) is True
+    assert outcome(claims.end_up_similar, *start, near[0], record("MACquad", 1.3)) is False
     farther = [record("cut", 2.0), record("quad", 2.001)]
-    assert held(claims.end_up_similar, *farther, *near) is False
+    assert outcome(claims.end_up_similar, *farther, *near) is False
     # What MAC gains is the scale: 1% apart is not similar where it gained half of that.
     little = [record("cut", 1.005), record("quad", 1.1), record("MACcut", 1.0)]
-    assert held(claims.end_up_similar, *little, record("MACquad", 1.099)) is False
-    assert held(claims.end_up_similar, *little, record("MACquad", 1.01)) is True
-    assert held(claims.end_up_similar, *near) is None
+    assert outcome(claims.end_up_similar, *little, record("MACquad", 1.099)) is False
+    assert outcome(claims.end_up_similar, *little, record("MACquad", 1.01)) is True
+    assert outcome(claims.end_up_similar, *near) is None
 
 
 def test_close_precision():
     test = claims.close_precision("MACquad", "MACcut")
-    assert held(test, record("MACquad", p=0.51), record("MACcut")) is True
-    assert held(test, record("MACquad", p=0.6), record("MACcut")) is False
-    assert held(test, record("MACcut")) is None
+    assert outcome(test, record("MACquad", p=0.51), record("MACcut")) is True
+    assert outcome(test, record("MACquad", p=0.6), record("MACcut")) is False
+    assert outcome(test, record("MACcut")) is None
 
 
 def used(method, bits, p=0.5):
@@ -189,58 +189,58 @@ def used(method, bits, p=0.5):
 
 def test_effective_bits():
     test = claims.largest_effective("TPCA")
-    assert held(test, used("TPCA", 7), used("ITQ", 6)) is True
-    assert held(test, used("TPCA", 5), used("ITQ", 6)) is False
-    assert held(test, used("ITQ", 6)) is None
+    assert outcome(test, used("TPCA", 7), used("ITQ", 6)) is True
+    assert outcome(test, used("TPCA", 5), used("ITQ", 6)) is False
+    assert outcome(test, used("ITQ", 6)) is None
     low = claims.low_precision("TPCA")
-    assert held(low, used("TPCA", 7, 0.1), used("ITQ", 6, 0.5)) is True
-    assert held(low, used("TPCA", 7, 0.6), used("ITQ", 6, 0.5)) is False
-    assert held(low, used("ITQ", 6)) is None
+    assert outcome(low, used("TPCA", 7, 0.1), used("ITQ", 6, 0.5)) is True
+    assert outcome(low, used("TPCA", 7, 0.6), used("ITQ", 6, 0.5)) is False
+    assert outcome(low, used("ITQ", 6)) is None
     more = claims.more_effective("MACcut", "cut")
-    assert held(more, used("MACcut", 7), used("cut", 6)) is True
-    assert held(more, used("MACcut", 5), used("cut", 6)) is False
-    assert held(more, used("cut", 6)) is None
+    assert outcome(more, used("MACcut", 7), used("cut", 6)) is True
+    assert outcome(more, used("MACcut", 5), used("cut", 6)) is False
+    assert outcome(more, used("cut", 6)) is None
     goes_with = claims.utilization_goes_with_precision
     rising = [used("A", 3, 0.1), used("B", 4, 0.2), used("C", 5, 0.3)]
     falling = [used("A", 3, 0.3), used("B", 4, 0.2), used("C", 5, 0.1)]
-    assert held(goes_with, *rising) is True
-    assert held(goes_with, *falling) is False
+    assert outcome(goes_with, *rising) is True
+    assert outcome(goes_with, *falling) is False
     assert "-1.00 at 8 bits" in goes_with(falling)[1]
-    assert held(goes_with, used("A", 3)) is None
+    assert outcome(goes_with, used("A", 3)) is None
 
 
 def test_among_and_every():
     test = claims.among("eSPLH", claims.lower_loss("MACcut", "cut"))
     records = [record("MACcut", 3.0), record("cut", 2.0)]
-    assert held(test, *records) is None
+    assert outcome(test, *records) is None
     good = [record("MACcut", 1.0, group="eSPLH"), record("cut", 2.0, group="eSPLH")]
-    assert held(test, *records, *good) is True
+    assert outcome(test, *records, *good) is True
     either = claims.every(test, claims.lower_loss("MACcut", "cut"))
-    assert held(either, *good) is True
-    assert held(either, *records, *good) is False
-    assert held(either, *records) is False  # one fails, and the other cannot mend it
+    assert outcome(either, *good) is True
+    assert outcome(either, *records, *good) is False
+    assert outcome(either, *records) is False  # one fails, and the other cannot mend it
     half = [record("MACcut", 1.0), record("cut", 2.0)]
-    assert held(either, *half) is None
+    assert outcome(either, *half) is None
     assert either(half)[1].endswith("8 bits). The rest of the claim was not run.")
     assert either([]) == claims.UNTESTED
     some = claims.among(("KSH", "eSPLH"), claims.lower_loss("MACcut", "cut"))
-    assert held(some, *records, *good) is False
-    assert held(some, record("MACcut", group="other"), record("cut", group="other")) is None
+    assert outcome(some, *records, *good) is False
+    assert outcome(some, record("MACcut", group="other"), record("cut", group="other")) is None
 
 
 def test_start_apart():
-    assert held(claims.start_apart, record("quad", 1.2), record("cut", 1.0)) is True
-    assert held(claims.start_apart, record("quad", 1.01), record("cut", 1.0)) is False
+    assert outcome(claims.start_apart, record("quad", 1.2), record("cut", 1.0)) is True
+    assert outcome(claims.start_apart, record("quad", 1.01), record("cut", 1.0)) is False
     assert claims.start_apart([record("quad")]) == UNTESTED
 
 
 def test_ahead_of_all_by_recall():
     test = claims.beats_all(("MACcut", "MACquad"), ("ITQ", "KSH"), by_recall=True)
     low, high = (0.1, 0.4, 0.2), (0.2, 0.5, 0.3)
-    assert held(test, curve("MACcut", *high), curve("ITQ", *low)) is True
-    assert held(test, curve("MACcut", *low), curve("ITQ", *high)) is False
-    told = test([curve("MACcut", *high), curve("ITQ", 0.1, 0.4, 0.4)])[1]
-    assert "7 of 9 cases, recall by recall (needed: nine tenths); ahead of it: ITQ 2" in told
+    assert outcome(test, curve("MACcut", *high), curve("ITQ", *low)) is True
+    assert outcome(test, curve("MACcut", *low), curve("ITQ", *high)) is False
+    message = test([curve("MACcut", *high), curve("ITQ", 0.1, 0.4, 0.4)])[1]
+    assert "7 of 9 cases, recall by recall (needed: nine tenths); ahead of it: ITQ 2" in message
     assert test([record("MACcut"), record("ITQ")]) == UNTESTED
 
 

@@ -37,23 +37,23 @@ class Broken(Hasher):
 
 
 def test_one_row_each(digits):
-    found = auxhash.compare(digits, ["MAC", "cut", "ITQ", "OneHot"], (8, 16), (0, 1), **SMALL)
-    *rows, exact = found.rows
+    comparison = auxhash.compare(digits, ["MAC", "cut", "ITQ", "OneHot"], (8, 16), (0, 1), **SMALL)
+    *rows, exact = comparison.rows
     assert len(rows) == 4 * 2 * 2
     assert exact["method"] == "vectors"
-    assert not any(row["failed"] for row in found.rows)
+    assert not any(row["failed"] for row in comparison.rows)
     for row in rows:
         assert 0 < row["p@50"] <= 1
         assert 0 < row["b_eff"] <= row["bits"]
         assert row["train s"] > 0
         assert row["codes/s"] > 0
         assert row["model bytes"] > 100
-    losses_of = {(r["method"], r["bits"], r["seed"]): r["L(h)"] for r in found.rows}
+    losses_of = {(r["method"], r["bits"], r["seed"]): r["L(h)"] for r in comparison.rows}
     assert losses_of["MAC", 16, 0] < losses_of["ITQ", 16, 0]
-    text = str(found)
+    text = str(comparison)
     for part in ("OneHot", "p@10", "expected value over all orders", digits.protocol[:20]):
         assert part in text
-    frame = found.to_frame()
+    frame = comparison.to_frame()
     assert len(frame) == 17
     assert frame.attrs["seeds"] == [0, 1]
 
@@ -72,11 +72,11 @@ def test_the_numbers_are_the_method_s_own(digits):
 
 
 def test_a_method_that_fails_says_why(digits):
-    found = auxhash.compare(digits, [Broken(), "TPCA"], (100,), **SMALL)
-    assert found.rows[0]["failed"] == "RuntimeError: no luck"
-    assert "100" in found.rows[1]["failed"]  # more bits than features
-    assert np.isnan(found.rows[0]["mAP"])
-    assert "no luck" in str(found)
+    comparison = auxhash.compare(digits, [Broken(), "TPCA"], (100,), **SMALL)
+    assert comparison.rows[0]["failed"] == "RuntimeError: no luck"
+    assert "100" in comparison.rows[1]["failed"]  # more bits than features
+    assert np.isnan(comparison.rows[0]["mAP"])
+    assert "no luck" in str(comparison)
 
 
 def test_nothing_is_trained_twice(digits, tmp_path, monkeypatch):
@@ -110,8 +110,8 @@ def test_an_interrupted_run_goes_on(digits, tmp_path, monkeypatch):
     monkeypatch.setattr(runs, "train", killed)
     with pytest.raises(KeyboardInterrupt):
         auxhash.compare(digits, ["LSH", "PCARR", "ITQ"], (8,), folder=tmp_path, **SMALL)
-    found = auxhash.compare(digits, ["LSH", "PCARR", "ITQ"], (8,), folder=tmp_path, **SMALL)
-    assert len(found.rows) == 3 + 1
+    comparison = auxhash.compare(digits, ["LSH", "PCARR", "ITQ"], (8,), folder=tmp_path, **SMALL)
+    assert len(comparison.rows) == 3 + 1
     assert len(calls) == 4  # LSH was kept
 
 
@@ -124,8 +124,8 @@ def test_neighbours_as_ground_truth():
         datasets.Points(X[250:], neighbors=np.arange(50 * 5).reshape(50, 5) % 250),
         "made",
     )
-    found = auxhash.compare(data, ["cut", "PCARR"], (6,), **SMALL)
-    assert not any(row["failed"] for row in found.rows)
+    comparison = auxhash.compare(data, ["cut", "PCARR"], (6,), **SMALL)
+    assert not any(row["failed"] for row in comparison.rows)
 
 
 def test_unknown_methods(digits):
@@ -158,36 +158,36 @@ QUICK = {"refine": None, "max_iter": 2, "n_similar": 10, "n_dissimilar": 20}
 @pytest.fixture
 def trained(monkeypatch):
     """The hashers that were trained, and the pairs they got."""
-    found = []
+    result = []
     train = runs.train
 
     def kept(hasher, data, pairs):
-        found.append((hasher, pairs))
+        result.append((hasher, pairs))
         return train(hasher, data, pairs)
 
     monkeypatch.setattr(runs, "train", kept)
-    return found
+    return result
 
 
 def test_hashers_of_one_class_are_all_there(digits, trained):
     hashers = [MACHash(loss=mine, **QUICK), MACHash(z_step="cut", **QUICK), "MAC"]
-    found = auxhash.compare(digits, (hasher for hasher in hashers), 8, **SMALL)
-    assert [row["method"] for row in found.rows] == [
+    comparison = auxhash.compare(digits, (hasher for hasher in hashers), 8, **SMALL)
+    assert [row["method"] for row in comparison.rows] == [
         "MACHash(loss=mine)",
         "MACHash(z_step='cut')",
         "MAC",
         "vectors",
     ]
     assert len(trained) == 3
-    assert len({row["L(h)"] for row in found.rows[:3]}) == 3
-    assert [row["own"] for row in found.rows[:3]] == [
+    assert len({row["L(h)"] for row in comparison.rows[:3]}) == 3
+    assert [row["own"] for row in comparison.rows[:3]] == [
         "loss=mine, max_iter=2, refine=None",
         "z_step='cut', max_iter=2, refine=None",
         "",
     ]
-    assert "MACHash(loss=mine" in " ".join(str(found).split())
+    assert "MACHash(loss=mine" in " ".join(str(comparison).split())
     own = "MACHash(z_step='cut'): z_step='cut', max_iter=2, refine=None"
-    assert found.protocol["own parameters"].endswith(own)
+    assert comparison.protocol["own parameters"].endswith(own)
 
 
 def test_a_hasher_keeps_its_own_loss(digits, trained):
@@ -208,19 +208,21 @@ def test_a_hasher_keeps_its_own_loss(digits, trained):
 
 def test_a_hasher_keeps_its_own_numbers_of_pairs(digits, trained):
     methods = [MACHash(**{**QUICK, "n_similar": 5}), MACHash(**QUICK), "MAC", "KSH"]
-    found = auxhash.compare(digits, methods, 8, 1, **SMALL)
+    comparison = auxhash.compare(digits, methods, 8, 1, **SMALL)
     [few, *shared] = [pairs for _, pairs in trained]
     same = affinity.from_labels(digits.train.y, 5, 20, random_state=1)
     np.testing.assert_array_equal(few.j, same.j)
     assert all(pairs is shared[0] for pairs in shared)
-    assert "n_similar=5" in found.rows[0]["own"]
-    assert "n_similar" not in found.rows[1]["own"]
-    told = found.protocol["pairs"]
-    assert told.startswith("10 similar and 20 dissimilar for each training point, the same for all")
-    assert told.endswith("; but MACHash(n_similar=5) from 5 similar and 20 dissimilar")
+    assert "n_similar=5" in comparison.rows[0]["own"]
+    assert "n_similar" not in comparison.rows[1]["own"]
+    message = comparison.protocol["pairs"]
+    assert message.startswith(
+        "10 similar and 20 dissimilar for each training point, the same for all"
+    )
+    assert message.endswith("; but MACHash(n_similar=5) from 5 similar and 20 dissimilar")
     every = affinity.from_labels(digits.train.y, 10, 20, random_state=1)
     codes = trained[0][0].transform(digits.train.X)
-    assert found.rows[0]["L(h)"] == losses.total(codes, every, "ksh")
+    assert comparison.rows[0]["L(h)"] == losses.total(codes, every, "ksh")
 
 
 def test_a_hasher_of_one_s_own_gets_the_pairs_of_all(digits, trained, tmp_path, monkeypatch):
@@ -228,28 +230,28 @@ def test_a_hasher_of_one_s_own_gets_the_pairs_of_all(digits, trained, tmp_path, 
     text = "from auxhash import MACHash\ndef mac():\n    return MACHash(refine=None, max_iter=1)"
     (tmp_path / "ownpairs.py").write_text(text)
     methods = ["MAC", MACHash(refine=None), "ownpairs:mac"]  # n_similar is the default, 100
-    found = auxhash.compare(digits, methods, 8, **SMALL)
+    comparison = auxhash.compare(digits, methods, 8, **SMALL)
     [first, *others] = [pairs for _, pairs in trained]
     assert all(pairs is first for pairs in others)
     assert {(hasher.n_similar, hasher.n_dissimilar) for hasher, _ in trained} == {(10, 20)}
-    assert "but" not in found.protocol["pairs"]
-    owns = [row["own"] for row in found.rows]
+    assert "but" not in comparison.protocol["pairs"]
+    owns = [row["own"] for row in comparison.rows]
     assert owns == ["", "refine=None", "max_iter=1, refine=None", ""]
-    assert found.rows[0]["mAP"] == found.rows[1]["mAP"]  # the same method
-    assert found.rows[2]["method"] == "ownpairs:mac"
+    assert comparison.rows[0]["mAP"] == comparison.rows[1]["mAP"]  # the same method
+    assert comparison.rows[2]["method"] == "ownpairs:mac"
     with pytest.raises(ValueError, match="module ownpairs has no function"):
         auxhash.compare(digits, ["ownpairs:MACHas"], 8, **SMALL)
 
 
 def test_what_is_not_shared_is_told(digits):
     methods = {"own": MACHash(loss=mine, n_similar=None, n_dissimilar=5, refine=None, max_iter=1)}
-    found = auxhash.compare(digits, {**methods, "MAC": "MAC"}, 8, **SMALL)
-    assert found.protocol["loss"] == (
+    comparison = auxhash.compare(digits, {**methods, "MAC": "MAC"}, 8, **SMALL)
+    assert comparison.protocol["loss"] == (
         "'ksh'; L(h) is this loss over these pairs in every row; but own minimises mine"
     )
-    assert found.protocol["pairs"].endswith("; but own from all similar and 5 dissimilar")
-    assert found.rows[0]["own"].startswith("loss=mine, n_similar=None, n_dissimilar=5")
-    assert found.rows[1]["own"] == ""
+    assert comparison.protocol["pairs"].endswith("; but own from all similar and 5 dissimilar")
+    assert comparison.rows[0]["own"].startswith("loss=mine, n_similar=None, n_dissimilar=5")
+    assert comparison.rows[1]["own"] == ""
 
 
 def test_everything_given_reaches_the_hasher(digits, trained):
@@ -270,18 +272,18 @@ def test_everything_given_reaches_the_hasher(digits, trained):
 
 def test_names_stay_apart(digits):
     methods = [baselines.LSH(), "LSH", baselines.LSH(), baselines.ITQ(n_iter=1), Broken()]
-    found = auxhash.compare(digits, methods, 8, **SMALL)
-    names = [row["method"] for row in found.rows]
+    comparison = auxhash.compare(digits, methods, 8, **SMALL)
+    names = [row["method"] for row in comparison.rows]
     assert names == ["LSH #2", "LSH", "LSH #3", "ITQ", "Broken", "vectors"]
     two = [
         lambda d, y, b: d / b * (y > 0) + (1 - d / b) * (y < 0),
         lambda d, y, b: (d / b - y) ** 2,
     ]
     hashers = [MACHash(loss=loss, **QUICK) for loss in two]
-    found = auxhash.compare(digits, hashers, 8, **SMALL)
-    names = [row["method"] for row in found.rows]
+    comparison = auxhash.compare(digits, hashers, 8, **SMALL)
+    names = [row["method"] for row in comparison.rows]
     assert names[1] == f"{names[0]} #2"
-    assert found.rows[0]["L(h)"] != found.rows[1]["L(h)"]
+    assert comparison.rows[0]["L(h)"] != comparison.rows[1]["L(h)"]
 
 
 @pytest.mark.parametrize(
@@ -333,8 +335,8 @@ def test_hashers_that_cannot_be_trained_as_they_are(digits, trained):
 
 
 def test_single_numbers(digits):
-    found = auxhash.compare(digits, "LSH", 8, 1, 10, n_similar=10, n_dissimilar=20, verbose=0)
-    [row, _] = found.rows
+    comparison = auxhash.compare(digits, "LSH", 8, 1, 10, n_similar=10, n_dissimilar=20, verbose=0)
+    [row, _] = comparison.rows
     assert (row["bits"], row["seed"]) == (8, 1)
     assert "p@10" in row
 
@@ -342,14 +344,14 @@ def test_single_numbers(digits):
 def test_ranks_beyond_the_base(digits):
     n = len(digits.base)
     for k in ((10, n, n + 1), (n + 1,)):
-        found = auxhash.compare(digits, "LSH", 8, **{**SMALL, "k": k})
-        for row in found.rows:
+        comparison = auxhash.compare(digits, "LSH", 8, **{**SMALL, "k": k})
+        for row in comparison.rows:
             assert not row["failed"]
             assert np.isnan(row[f"p@{n + 1}"])
             assert row["mAP"] > 0
             assert all(row[f"p@{rank}"] > 0 for rank in k if rank <= n)
-        assert found.protocol["not measured"] == f"p@{n + 1}: the base has {n:,} points"
-        assert " - " in str(found)
+        assert comparison.protocol["not measured"] == f"p@{n + 1}: the base has {n:,} points"
+        assert " - " in str(comparison)
 
 
 def test_some_seeds_may_fail(digits):
@@ -476,11 +478,11 @@ def test_a_folder_that_cannot_be_written(digits, tmp_path, trained, monkeypatch)
 
 def test_bits_and_seeds_of_a_hasher_s_own_are_said_to_be_unused(digits):
     methods = [MACHash(n_bits=4, **QUICK), MACHash(random_state=7, **QUICK), "LSH"]
-    found = auxhash.compare(digits, methods, bits=8, k=10, verbose=0)
-    told = "n_bits=4 of MACHash, random_state=7 of MACHash #2"
-    assert found.protocol["not used"].startswith(told)
-    found = auxhash.compare(digits, MACHash(n_bits=8, **QUICK), bits=8, k=10, verbose=0)
-    assert "not used" not in found.protocol
+    comparison = auxhash.compare(digits, methods, bits=8, k=10, verbose=0)
+    message = "n_bits=4 of MACHash, random_state=7 of MACHash #2"
+    assert comparison.protocol["not used"].startswith(message)
+    comparison = auxhash.compare(digits, MACHash(n_bits=8, **QUICK), bits=8, k=10, verbose=0)
+    assert "not used" not in comparison.protocol
 
 
 @pytest.fixture(scope="module")
@@ -591,9 +593,9 @@ def test_plots_of_comparisons(compared, digits):
 
 
 def test_the_default_methods(digits, trained, briefly_refined):
-    found = auxhash.compare(digits, bits=8, **SMALL)
-    assert [row["method"] for row in found.rows] == [*WITH_LABELS, "vectors"]
+    comparison = auxhash.compare(digits, bits=8, **SMALL)
+    assert [row["method"] for row in comparison.rows] == [*WITH_LABELS, "vectors"]
     assert {h.hash_function for h, _ in trained if isinstance(h, MACHash)} == {
         *("linear", "rbf", "network")
     }
-    assert not any(row["failed"] for row in found.rows)
+    assert not any(row["failed"] for row in comparison.rows)

@@ -29,43 +29,43 @@ def few_iterations(monkeypatch):
 
 
 def test_rows_are_those_of_the_method():
-    found = auxhash.compare(X, "ITQ", n_bytes=2, **QUICK)
-    search = found.search
+    comparison = auxhash.compare(X, "ITQ", n_bytes=2, **QUICK)
+    search = comparison.search
     base, queries = (normalized(X[rows]) for rows in (search.base_rows, search.query_rows))
     assert (len(base), len(queries)) == (540, 60)
     assert not np.isin(search.query_rows, search.base_rows).any()
     near = nearest(base, queries, 10)[0]
     itq = baselines.ITQ(n_bits=16, random_state=0).fit(base.astype(np.float32))
     codes = itq.encode(queries.astype(np.float32)), itq.encode(base.astype(np.float32))
-    [by_hamming] = [row for row in found.rows if row["distance"] == "Hamming"]
+    [by_hamming] = [row for row in comparison.rows if row["distance"] == "Hamming"]
     for k, name in ((10, "10@10"), (100, "10@100")):
         assert by_hamming[name] == pytest.approx(metrics.recall_at_k(*codes, neighbors=near, k=k))
     share = metrics.recall_at_k(*codes, neighbors=near[:, :1], k=10)
     assert by_hamming["R@10"] == pytest.approx(share)
     assert np.isnan(by_hamming["10@1000"])
     assert by_hamming["code bytes"] == 2 * 600
-    shown = found.first["ITQ", "Hamming", 2]
+    shown = comparison.first["ITQ", "Hamming", 2]
     index = auxhash.HammingIndex(16).add(codes[1])
     np.testing.assert_array_equal(shown, index.search(codes[0][:10], 10)[1])
 
 
 def test_all_kinds_of_methods():
     methods = ["signs", "LSH", "PQ", "OPQ", "RaBitQ"]
-    found = auxhash.compare(X, methods, n_bytes=(4, 10), metric="euclidean", **QUICK)
-    keys = {(row["method"], row["distance"], row["bytes"]) for row in found.rows}
+    comparison = auxhash.compare(X, methods, n_bytes=(4, 10), metric="euclidean", **QUICK)
+    keys = {(row["method"], row["distance"], row["bytes"]) for row in comparison.rows}
     both = {("LSH", by, n) for by in ("Hamming", "outputs") for n in (4, 10)}
     own = {("PQ", "own", 4), ("PQ", "own", 10), ("OPQ", "own", 4), ("OPQ", "own", 10)}
     signs = {("signs", "Hamming", 2), ("signs", "outputs", 2)}
     assert keys == both | own | signs | {("RaBitQ", "own", 10), ("vectors", "euclidean", 64)}
-    assert found.protocol["left out"] == "RaBitQ (4 bytes): its factors alone take 8 bytes"
-    order = [(row["bytes"], -row["10@10"]) for row in found.rows]
+    assert comparison.protocol["left out"] == "RaBitQ (4 bytes): its factors alone take 8 bytes"
+    order = [(row["bytes"], -row["10@10"]) for row in comparison.rows]
     assert order == sorted(order)
-    best = {row["bytes"]: row["10@10"] for row in found.rows if row["best"]}
+    best = {row["bytes"]: row["10@10"] for row in comparison.rows if row["best"]}
     assert set(best) == {2, 4, 10}
-    assert all(row["10@10"] <= best.get(row["bytes"], 1) for row in found.rows)
-    exact = found.rows[-1]
+    assert all(row["10@10"] <= best.get(row["bytes"], 1) for row in comparison.rows)
+    exact = comparison.rows[-1]
     assert exact["10@10"] == exact["R@1"] == 1
-    text = str(found)
+    text = str(comparison)
     assert "600 points of 16 features; 540 are searched for 60 queries" in text
     assert "standard error" in text
 
@@ -87,20 +87,20 @@ def test_the_bytes_of_models_are_counted(tmp_path):
             return pack(sign(self.decision_function(X)))
 
     methods = {name: name for name in ("signs", "LSH", "PQ", "OPQ", "RaBitQ")} | {"own": Unsaved()}
-    found = auxhash.compare(X, methods, n_bytes=10, metric="euclidean", **QUICK)
-    model = {row["method"]: row["model bytes"] for row in found.rows}
+    comparison = auxhash.compare(X, methods, n_bytes=10, metric="euclidean", **QUICK)
+    model = {row["method"]: row["model bytes"] for row in comparison.rows}
     baselines.LSH(n_bits=80, random_state=0).fit(X).model_.save(tmp_path / "model")
     centroids, rotation = 256 * 20 * 4, 20 * 20 * 4  # of 16 features, filled up to 20
     assert (model["signs"], model["PQ"], model["OPQ"]) == (0, centroids, centroids + rotation)
     assert model["LSH"] == pytest.approx((tmp_path / "model").stat().st_size, rel=0.1)
     assert model["RaBitQ"] > 16 * 16 * 4
     assert np.isnan(model["own"])
-    columns, rows = found.texts()
+    columns, rows = comparison.texts()
     shown = {row[columns.index("method")]: row[columns.index("model")] for row in rows}
     assert (shown["PQ"], shown["own"]) == ("20.5 kB", "-")
-    few = found.protocol["few points"]
+    few = comparison.protocol["few points"]
     assert few.startswith("PQ and OPQ: the 256 centroids per byte are learnt from the 540 points")
-    assert few in found.summary()
+    assert few in comparison.summary()
     assert "few points" not in auxhash.compare(X, "LSH", n_bytes=2, **QUICK).protocol
 
 
@@ -115,10 +115,10 @@ def test_product_quantisation_ranks_as_faiss_does():
     own = np.take_along_axis(distances, near, axis=1)
     # Within rounding: points of the same code tie exactly, but only in the ranking.
     nearer = (distances[:, None] < own[:, :, None] * (1 - 1e-5)).sum(axis=2)
-    found = ranking.ranks(near)
-    assert (nearer <= found.above).all()
+    result = ranking.ranks(near)
+    assert (nearer <= result.above).all()
     below = (distances[:, None] < own[:, :, None] * (1 + 1e-5)).sum(axis=2)
-    assert (found.above + found.tied <= below + 1e-9).all()
+    assert (result.above + result.tied <= below + 1e-9).all()
 
 
 @pytest.mark.parametrize("kind", [coders.RQ, coders.LSQ])
@@ -133,8 +133,8 @@ def test_additive_quantisers_rank_by_what_their_codes_decode_to(kind, capfd):
     distances = np.square(X[:20, None] - decoded[None]).sum(axis=2)
     hits = ranking.search(20, 50)
     rising = np.sort(distances, axis=1)[:, :50]
-    found = np.take_along_axis(distances, hits, axis=1)
-    np.testing.assert_allclose(found, rising, rtol=1e-4, atol=1e-3)
+    result = np.take_along_axis(distances, hits, axis=1)
+    np.testing.assert_allclose(result, rising, rtol=1e-4, atol=1e-3)
     near = nearest(X, X[:20], 10)[0]
     place = (hits[:, None] == near[:, :, None]).argmax(axis=2)
     seen = (hits[:, None] == near[:, :, None]).any(axis=2)
@@ -181,10 +181,10 @@ def test_a_limit_is_kept(monkeypatch):
     monkeypatch.setattr(deadline, "time", clock)
     monkeypatch.setitem(NOW, "later", 0)
     methods = {"LSH": "LSH", "slow": Slow(), "PQ": "PQ"}
-    found = auxhash.compare(X, methods, n_bytes=(2, 4), seconds=1e5, **QUICK)
-    assert {row["method"] for row in found.rows} == {"LSH", "vectors"}
+    comparison = auxhash.compare(X, methods, n_bytes=(2, 4), seconds=1e5, **QUICK)
+    assert {row["method"] for row in comparison.rows} == {"LSH", "vectors"}
     late = "slow (2, 4 bytes), PQ (2, 4 bytes): not done within 100000 s"
-    assert found.protocol["left out"] == late
+    assert comparison.protocol["left out"] == late
     NOW["later"] = 0
     with pytest.raises(
         ValueError, match=r"no method could be measured: slow \(2 bytes\): not done"
@@ -234,21 +234,23 @@ def test_labels_decide():
     assert "10@10" in auxhash.compare(data, "LSH", n_bytes=1, **QUICK).rows[0]
     assert "10@10" in auxhash.compare(X, "LSH", n_bytes=1, **QUICK).rows[0]
     named = datasets.Dataset("own", data.train, datasets.Points(X), datasets.Points(X[:50]), "")
-    found = auxhash.compare(named, "LSH", n_bytes=1, **QUICK)
-    assert "600 are searched for 50 queries (of 50 given)" in found.protocol["data"]
+    comparison = auxhash.compare(named, "LSH", n_bytes=1, **QUICK)
+    assert "600 are searched for 50 queries (of 50 given)" in comparison.protocol["data"]
 
 
 def test_samples_are_said(monkeypatch):
     monkeypatch.setattr(compareneighbors, "MAX_QUERIES", 20)
-    found = auxhash.compare(X, "LSH", n_bytes=1, n_base=300, n_train=100, queries=X[:40], **QUICK)
-    said = found.protocol["data"]
+    comparison = auxhash.compare(
+        X, "LSH", n_bytes=1, n_base=300, n_train=100, queries=X[:40], **QUICK
+    )
+    said = comparison.protocol["data"]
     assert "300 are searched for 20 queries (of 40 given); methods learn from 100 of them" in said
-    assert found.protocol["not all"] == (
+    assert comparison.protocol["not all"] == (
         "recall depends on how many points are searched: among 600 it differs"
     )
-    assert found.rows[0]["code bytes"] == 600
-    whole = auxhash.compare(X, "LSH", n_bytes=1, **QUICK)
-    assert "not all" not in whole.protocol
+    assert comparison.rows[0]["code bytes"] == 600
+    full = auxhash.compare(X, "LSH", n_bytes=1, **QUICK)
+    assert "not all" not in full.protocol
 
 
 @pytest.mark.parametrize(
@@ -284,9 +286,9 @@ def test_a_method_that_fails_does_not_stop_the_others():
         def fit(self, X, y=None):
             raise RuntimeError("no luck")
 
-    found = auxhash.compare(X, [Broken(), "LSH"], n_bytes=2, **QUICK)
-    assert found.protocol["left out"] == "Broken (2 bytes): RuntimeError: no luck"
-    assert found.rows[0]["method"] == "LSH"
+    comparison = auxhash.compare(X, [Broken(), "LSH"], n_bytes=2, **QUICK)
+    assert comparison.protocol["left out"] == "Broken (2 bytes): RuntimeError: no luck"
+    assert comparison.rows[0]["method"] == "LSH"
 
 
 def test_without_faiss(monkeypatch):
@@ -294,15 +296,15 @@ def test_without_faiss(monkeypatch):
         raise ImportError("this needs faiss")
 
     monkeypatch.setattr(coders, "import_faiss", missing)
-    found = auxhash.compare(X, ["LSH", "PQ", "RaBitQ"], n_bytes=(2, 10), **QUICK)
+    comparison = auxhash.compare(X, ["LSH", "PQ", "RaBitQ"], n_bytes=(2, 10), **QUICK)
     left_out = "PQ (2, 10 bytes), RaBitQ (10 bytes): this needs faiss"
-    assert left_out in found.protocol["left out"]
+    assert left_out in comparison.protocol["left out"]
 
 
 def test_distances_of_a_method_are_told_apart_by_their_dashes(tmp_path, briefly_refined):
-    found = auxhash.compare(X, ["LSH", "ITQ"], n_bytes=(1, 2), **QUICK)
-    learnt = [row | {"distance": "tables"} for row in found.rows if row["distance"] == "outputs"]
-    both = replace(found, rows=[*found.rows, *learnt])
+    result = auxhash.compare(X, ["LSH", "ITQ"], n_bytes=(1, 2), **QUICK)
+    learnt = [row | {"distance": "tables"} for row in result.rows if row["distance"] == "outputs"]
+    both = replace(result, rows=[*result.rows, *learnt])
     for plot in both.plots():
         looks = {series.style for series in plot.series}
         assert len(looks) == len(plot.series) == 6
@@ -310,10 +312,10 @@ def test_distances_of_a_method_are_told_apart_by_their_dashes(tmp_path, briefly_
         keyed = [series for series in plot.series if series.keyed]
         assert {series.label for series in keyed} == {"LSH", "ITQ"}
         assert not any(series.style.dashes for series in keyed)
-    for comparison, told in ((found, False), (both, True)):
+    for comparison, has_tables in ((result, False), (both, True)):
         write_page(comparison, tmp_path / "page.html", "command")
         text = (tmp_path / "page.html").read_text("utf-8")
-        assert ("by learnt tables" in text) == told
+        assert ("by learnt tables" in text) == has_tables
         assert "at one size: the largest of at most 16 bytes, or its smallest" in text
 
 

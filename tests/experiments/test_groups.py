@@ -49,8 +49,8 @@ def test_two_step_methods_are_not_trained_but_are_what_they_are(tmp_path):
         (record,) = [r for r in records if (r.method, r.seed) == ("cut", seed)]
         assert record.history[0]["loss"] == pytest.approx(record.loss, rel=1e-12)
         codes = hasher.encode(data.query.X), hasher.encode(data.base.X)
-        found = metrics.precision_at_k(*codes, data.query.y, data.base.y, [10, 20])
-        np.testing.assert_allclose([record.precision[10], record.precision[20]], found)
+        precision = metrics.precision_at_k(*codes, data.query.y, data.base.y, [10, 20])
+        np.testing.assert_allclose([record.precision[10], record.precision[20]], precision)
     macs = [r for r in records if r.method == "MACcut"]
     assert all(r.history for r in macs)
 
@@ -69,8 +69,8 @@ def test_what_is_missing_is_left_out(tmp_path):
     some = group()
     cells = keep(some, tmp_path)
     cells.path(some.trainings()[1].configuration()).unlink()
-    found = {(r.method, r.seed) for r in some.records(cells)}
-    assert found == {("cut", 0), ("MACcut", 0), ("ITQ", 0), ("ITQ", 1)}
+    result = {(r.method, r.seed) for r in some.records(cells)}
+    assert result == {("cut", 0), ("MACcut", 0), ("ITQ", 0), ("ITQ", 1)}
     assert some.codes("MACcut", 4, cells) is not None
     assert some.codes("KSH", 4, cells) is None
 
@@ -125,10 +125,10 @@ def test_the_order_of_blocks_concerns_maccut_alone():
 def test_maccut_and_macquad_are_the_papers(order):
     some = group(("MACcut", "MACquad"), seeds=1, order=order)
     maccut, macquad = (training.hasher() for training in some.trainings())
-    given = {"n_similar": 5, "n_dissimilar": 25, "random_state": 0}
+    settings = {"n_similar": 5, "n_dissimilar": 25, "random_state": 0}
     wanted = paper.maccut(4, order=order), paper.macquad(4)
     for hasher, other in zip((maccut, macquad), wanted, strict=True):
-        other.set_params(**given)
+        other.set_params(**settings)
         assert hasher.mu == pytest.approx(0.1 * other.mu)
         assert str(hasher.set_params(mu=other.mu).get_params()) == str(other.get_params())
 
@@ -142,12 +142,12 @@ def test_kinds_of_hash_functions():
     first = Scaled().fit(DATA.load().train.X, None)(DATA.load().train.X)
     apart = np.linalg.norm(first[:, None] - first[None], axis=2).sum() / (60 * 59)
     assert classifier.gamma == pytest.approx(1 / (2 * apart**2))
-    (found,) = group((MU_FOUND,), seeds=1).trainings()
-    assert found.hasher().mu == "auto"
+    (training,) = group((MU_FOUND,), seeds=1).trainings()
+    assert training.hasher().mu == "auto"
 
 
 def test_losses_are_told_over_all_training_pairs(tmp_path):
-    """Those of the history leave out the points held out for validation."""
+    """Losses of the history leave out the points held out for validation."""
     some = group(("cut", "MACcut"), seeds=1)
     cells = keep(some, tmp_path)
     cut, maccut = some.records(cells)
@@ -166,10 +166,10 @@ def test_the_paper_s_sizes():
     assert (hasher.mu, hasher.alpha, hasher.n_similar, hasher.max_sweeps) == (0.3, 1.4, 100, 2)
     macquad = next(t for t in first.trainings() if t.method == "MACquad")
     assert macquad.hasher().mu == 0.01
-    for found in FIGURES["unsup-comparison"].groups(PAPER):
-        assert found.data.n_train == 5_000
-        assert found.data.n_true == 20_000
-        assert found.data.n_query == 10_000
+    for each in FIGURES["unsup-comparison"].groups(PAPER):
+        assert each.data.n_train == 5_000
+        assert each.data.n_true == 20_000
+        assert each.data.n_query == 10_000
     (far,) = FIGURES["unsup-nestederr1"].groups(PAPER)
     assert (far.pairs, far.data.n_true) == ((50, 1_000), 10_000)
 
@@ -201,8 +201,8 @@ def test_ground_truth_is_apart_from_what_is_trained_on():
 def test_every_figure_has_work_at_every_scale(name):
     for figure in FIGURES.values():
         groups = getattr(figure, "groups", None)
-        found = groups(SCALES[name]) if groups else figure.jobs(SCALES[name])
-        assert found, figure.name
+        groups_or_jobs = groups(SCALES[name]) if groups else figure.jobs(SCALES[name])
+        assert groups_or_jobs, figure.name
 
 
 def test_losses_are_those_of_the_codes(tmp_path):

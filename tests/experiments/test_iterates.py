@@ -3,35 +3,35 @@
 import pytest
 
 from auxhash.experiments import iterates
-from tests.experiments.made import held, history, record
+from tests.experiments.made import history, outcome, record
 
 
 def test_iterations():
     test = iterates.iterations(2, 3)
-    assert held(test, record("MACcut", history=history(3, 2, 1))) is True
-    assert held(test, record("MACcut", history=history(3, 1))) is False
-    assert held(test, record("MACcut", history=history(3, 2, 1, violations=4))) is False
-    assert held(test, record("cut", history=history(3))) is None
+    assert outcome(test, record("MACcut", history=history(3, 2, 1))) is True
+    assert outcome(test, record("MACcut", history=history(3, 1))) is False
+    assert outcome(test, record("MACcut", history=history(3, 2, 1, violations=4))) is False
+    assert outcome(test, record("cut", history=history(3))) is None
 
 
 def test_progress():
     early = record("MACcut", history=history(9, 5, 4, 3))
     late = record("MACcut", history=history(9, 8.5, 8, 3))
-    assert held(iterates.progress_at_the_beginning, early) is True
-    assert held(iterates.progress_at_the_beginning, early, late) is False
-    assert held(iterates.progress_at_the_beginning, record("cut")) is None
+    assert outcome(iterates.progress_at_the_beginning, early) is True
+    assert outcome(iterates.progress_at_the_beginning, early, late) is False
+    assert outcome(iterates.progress_at_the_beginning, record("cut")) is None
 
 
 def test_times():
     quick = record("MACcut", history=history(3, 2, 1, seconds=[4, 2, 2]))
     slow = record("MACcut", history=history(3, 2, 1, seconds=[4, 5, 5]))
     endless = record("MACcut", history=history(3, 2, seconds=[1, 30]))
-    assert held(iterates.later_are_faster, quick) is True
-    assert held(iterates.later_are_faster, quick, slow) is False
-    assert held(iterates.few_two_steps, quick, slow) is True
-    assert held(iterates.few_two_steps, quick, endless) is False
+    assert outcome(iterates.later_are_faster, quick) is True
+    assert outcome(iterates.later_are_faster, quick, slow) is False
+    assert outcome(iterates.few_two_steps, quick, slow) is True
+    assert outcome(iterates.few_two_steps, quick, endless) is False
     for test in (iterates.later_are_faster, iterates.few_two_steps):
-        assert held(test, record("cut")) is None
+        assert outcome(test, record("cut")) is None
 
 
 def test_two_methods_whose_iterations_take_equally_long():
@@ -39,9 +39,9 @@ def test_two_methods_whose_iterations_take_equally_long():
     cut = record("MACcut", history=history(2, 1, seconds=[100, 60]))
     for seconds, expected in ((100, True), (181, False), (19, False)):
         quad = record("MACquad", history=history(2, 1, seconds=[1, seconds]))
-        assert held(test, cut, quad) is expected
-    assert held(test, cut) is None
-    assert held(test, cut, record("MACquad", history=history(2))) is None
+        assert outcome(test, cut, quad) is expected
+    assert outcome(test, cut) is None
+    assert outcome(test, cut, record("MACquad", history=history(2))) is None
 
 
 def test_an_ignored_step_leaves_the_loss_as_it_was():
@@ -51,11 +51,13 @@ def test_an_ignored_step_leaves_the_loss_as_it_was():
 
 def test_the_last_iterate():
     test = iterates.last_below_first("MACcut", "cut")
-    assert held(test, record("MACcut", history=history(3, 1, 2))) is True
-    assert held(test, record("MACcut", history=history(3, 1, 4))) is False  # the lowest was below
+    assert outcome(test, record("MACcut", history=history(3, 1, 2))) is True
+    assert (
+        outcome(test, record("MACcut", history=history(3, 1, 4))) is False
+    )  # the lowest was below
     ignored = history(3, 2, 4, accepted=[True, True, False])
-    assert held(test, record("MACcut", history=ignored)) is True
-    assert held(test, record("MACquad", history=history(3, 1))) is None
+    assert outcome(test, record("MACcut", history=ignored)) is True
+    assert outcome(test, record("MACquad", history=history(3, 1))) is None
 
 
 def scores(*values, accepted, violations=1):
@@ -65,10 +67,10 @@ def scores(*values, accepted, violations=1):
 
 def test_validation():
     test = iterates.never_below_the_start
-    assert held(test, scores(0.5, 0.4, 0.6, accepted=[True, False, True])) is True
-    assert held(test, scores(0.5, 0.4, accepted=[True, True])) is False
-    assert held(test, scores(float("nan"), float("nan"), accepted=[True, True])) is None
-    assert held(test, record("MACcut", history=history(2, 1))) is None
+    assert outcome(test, scores(0.5, 0.4, 0.6, accepted=[True, False, True])) is True
+    assert outcome(test, scores(0.5, 0.4, accepted=[True, True])) is False
+    assert outcome(test, scores(float("nan"), float("nan"), accepted=[True, True])) is None
+    assert outcome(test, record("MACcut", history=history(2, 1))) is None
 
 
 def test_steps_that_change_h():
@@ -89,41 +91,41 @@ def test_steps_that_change_h():
 
 def test_where_h_does_not_change_nothing_is_said_about_its_steps():
     frozen = scores(0.5, 0.5, 0.5, accepted=[True] * 3, violations=9)
-    assert held(iterates.next_mu_works, frozen) is None
-    assert held(iterates.skips_the_rest, frozen) is None
+    assert outcome(iterates.next_mu_works, frozen) is None
+    assert outcome(iterates.skips_the_rest, frozen) is None
     # The last that changed h was ignored; those after it, with violations, are taken by default.
     refused = scores(0.5, 0.6, 0.4, 0.6, 0.6, accepted=[True, True, False, True, True])
-    assert held(iterates.skips_the_rest, refused) is True
-    assert held(iterates.next_mu_works, refused) is None
+    assert outcome(iterates.skips_the_rest, refused) is True
+    assert outcome(iterates.next_mu_works, refused) is None
     assert "for 50% of the iterations" in iterates.skips_the_rest([refused])[1]
 
 
 def test_the_next_mu():
     test = iterates.next_mu_works
-    assert held(test, scores(0.5, 0.4, 0.6, accepted=[True, False, True])) is True
-    assert held(test, scores(0.5, 0.4, 0.3, accepted=[True, False, False])) is False
-    assert held(test, scores(0.5, 0.6, accepted=[True, True])) is None  # nothing was ignored
+    assert outcome(test, scores(0.5, 0.4, 0.6, accepted=[True, False, True])) is True
+    assert outcome(test, scores(0.5, 0.4, 0.3, accepted=[True, False, False])) is False
+    assert outcome(test, scores(0.5, 0.6, accepted=[True, True])) is None  # nothing was ignored
     at_the_end = scores(0.5, 0.4, 0.5, accepted=[True, False, True])  # taken: nothing changed
-    assert held(test, at_the_end) is None
+    assert outcome(test, at_the_end) is None
 
 
 def test_whether_the_last_steps_are_skipped():
     test = iterates.skips_the_rest
     to_the_end = scores(0.5, 0.6, 0.5, 0.6, accepted=[True, True, False, True])
     in_between = scores(0.5, 0.4, 0.6, 0.6, accepted=[True, False, True, True])
-    assert held(test, to_the_end) is True
-    assert held(test, in_between) is False
-    assert held(test, record("cut")) is None
+    assert outcome(test, to_the_end) is True
+    assert outcome(test, in_between) is False
+    assert outcome(test, record("cut")) is None
 
 
 def test_the_average_cost_of_an_iteration():
     """The one that is slower is a short run: all in all, iterations are cheaper."""
     long = record("MACcut", history=history(2, 1, seconds=[10.0, 5.0]))
     short = record("MACcut", history=history(2, 1, seconds=[1.0, 2.0]))
-    assert held(iterates.cheaper_on_average, long, short) is True
-    assert held(iterates.later_are_faster, long, short) is False
-    assert held(iterates.cheaper_on_average, short) is False
-    assert held(iterates.cheaper_on_average, record("cut")) is None
+    assert outcome(iterates.cheaper_on_average, long, short) is True
+    assert outcome(iterates.later_are_faster, long, short) is False
+    assert outcome(iterates.cheaper_on_average, short) is False
+    assert outcome(iterates.cheaper_on_average, record("cut")) is None
 
 
 def test_updates_that_would_raise():
@@ -131,31 +133,31 @@ def test_updates_that_would_raise():
     early = record("MACquad", history=history(3, 2, 1, skipped=[0, 2, 0]))
     never = record("MACquad", history=history(3, 2, 1, skipped=[0, 0, 0]))
     test = iterates.raises_near_the_end("MACquad")
-    assert held(test, late) is True
-    assert held(test, early) is False
-    assert held(test, never) is False
-    assert held(test, record("MACquad", history=history(3, 2, 1))) is None  # not measured
-    assert held(iterates.never_raises("MACquad"), never) is True
-    assert held(iterates.never_raises("MACquad"), never, late) is False
-    assert held(iterates.never_raises("MACcut"), never) is None
+    assert outcome(test, late) is True
+    assert outcome(test, early) is False
+    assert outcome(test, never) is False
+    assert outcome(test, record("MACquad", history=history(3, 2, 1))) is None  # not measured
+    assert outcome(iterates.never_raises("MACquad"), never) is True
+    assert outcome(iterates.never_raises("MACquad"), never, late) is False
+    assert outcome(iterates.never_raises("MACcut"), never) is None
 
 
 def test_the_z_step_dominates():
     def run(z, h):
         return record("MACcut", history=history(2, 1, z_seconds=[z, z], h_seconds=[h, h]))
 
-    assert held(iterates.z_step_dominates, run(3, 1)) is True
-    assert held(iterates.z_step_dominates, run(3, 1), run(1, 3)) is False
-    assert held(iterates.z_step_dominates, record("MACcut", history=history(2, 1))) is None
+    assert outcome(iterates.z_step_dominates, run(3, 1)) is True
+    assert outcome(iterates.z_step_dominates, run(3, 1), run(1, 3)) is False
+    assert outcome(iterates.z_step_dominates, record("MACcut", history=history(2, 1))) is None
 
 
 def test_iterations_like_a_two_step():
     test = iterates.iterations_like_a_two_step("MACcut")
-    assert held(test, record("MACcut", history=history(3, 2, seconds=[4, 2]))) is True
-    assert held(test, record("MACcut", history=history(3, 2, seconds=[4, 1]))) is False
-    assert held(test, record("MACcut", history=history(3, 2, seconds=[4, 13]))) is False
-    assert held(test, record("MACcut", history=history(3))) is None
-    assert held(test, record("MACquad", history=history(3, 2, seconds=[4, 2]))) is None
+    assert outcome(test, record("MACcut", history=history(3, 2, seconds=[4, 2]))) is True
+    assert outcome(test, record("MACcut", history=history(3, 2, seconds=[4, 1]))) is False
+    assert outcome(test, record("MACcut", history=history(3, 2, seconds=[4, 13]))) is False
+    assert outcome(test, record("MACcut", history=history(3))) is None
+    assert outcome(test, record("MACquad", history=history(3, 2, seconds=[4, 2]))) is None
 
 
 @pytest.mark.parametrize(("search", "expected"), [(3.0, True), (30.0, False)])
@@ -165,5 +167,5 @@ def test_the_search_for_mu(search, expected):
         seconds=[2, 1 + search, 1, 1], z_seconds=[0.5] * 4, h_seconds=[0.4] * 4,
     )  # fmt: skip
     test = iterates.mu_in_a_few_iterations("MACcut, mu found")
-    assert held(test, record("MACcut, mu found", history=steps)) is expected
-    assert held(test, record("MACcut", history=steps)) is None
+    assert outcome(test, record("MACcut, mu found", history=steps)) is expected
+    assert outcome(test, record("MACcut", history=steps)) is None

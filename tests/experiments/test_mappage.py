@@ -18,11 +18,11 @@ def data():
 @pytest.fixture
 def fitted(monkeypatch):
     """The maps that are fitted from here on."""
-    found, fit = [], mappage.MACMap.fit
+    result, fit = [], mappage.MACMap.fit
     monkeypatch.setattr(
-        mappage.MACMap, "fit", lambda self, X: found.append((fit(self, X), X)) or found[-1][0]
+        mappage.MACMap, "fit", lambda self, X: result.append((fit(self, X), X)) or result[-1][0]
     )
-    return found
+    return result
 
 
 def drawn(plot):

@@ -55,21 +55,21 @@ def stored(records):
 def test_records_come_back():
     both = [made("MACcut", 1.25, seed=0), made("MACcut", 1.125, seed=1), made("cut", 2.0)]
     both.append(made("MACquad", 1.25, iterate="lowest"))
-    found = stored(both)
-    for before, after in zip(both, found, strict=True):
+    result = stored(both)
+    for before, after in zip(both, result, strict=True):
         assert after.key == before.key
         assert (after.loss, after.average_precision) == (before.loss, before.average_precision)
         assert after.precision == pytest.approx(before.precision, rel=1e-8)
         assert after.radius == [pytest.approx(point, rel=1e-8) for point in before.radius]
         assert (after.effective, after.seconds, after.points) == (before.effective, 6.5, 10_000)
         assert after.all_radii
-        for step, told in zip(before.history, after.history, strict=True):
+        for step, step_after in zip(before.history, after.history, strict=True):
             step = {name: step[name] for name in step if name != "free_loss"}
-            assert {name: told[name] for name in step} == step
+            assert {name: step_after[name] for name in step} == step
         if before.history:
             assert after.history[0]["free_loss"] == before.history[0]["free_loss"]
             assert after.iterate == before.iterate
-    assert numbers.entries(found) == numbers.entries(both)
+    assert numbers.entries(result) == numbers.entries(both)
 
 
 def test_nothing_becomes_a_tie():
@@ -79,14 +79,14 @@ def test_nothing_becomes_a_tie():
 
 def test_what_was_not_measured_stays_so():
     nan = float("nan")
-    [found] = stored([Record("KSH", "ITQ", "", 16, 0, nan, {10: 0.5}, CURVE)])
-    assert found.loss != found.loss
-    assert found.average_precision != found.average_precision
-    assert found.history == []
+    [result] = stored([Record("KSH", "ITQ", "", 16, 0, nan, {10: 0.5}, CURVE)])
+    assert result.loss != result.loss
+    assert result.average_precision != result.average_precision
+    assert result.history == []
 
 
 def older(entry):
-    """As files were written before."""
+    """Return an entry as files were written before."""
     since = ("points", "iterate")
     entry = {k: v for k, v in entry.items() if not k.endswith("at radius") and k not in since}
     if "seconds of steps" in entry:
@@ -96,12 +96,12 @@ def older(entry):
 
 def test_older_files():
     """In these, the seconds of the steps stand where those of the run belong."""
-    [found] = numbers.records(map(older, numbers.entries([made("MACcut", 1.25)])))
-    assert found.seconds == 5.25
-    assert [step["seconds"] for step in found.history] == [3.0, 1.0, 1.25]
-    assert [recall for recall, _ in found.radius] == pytest.approx([0.1 * i for i in range(1, 10)])
-    assert found.radius[4][1] == pytest.approx(0.9 - 0.05 * 8)
-    assert (found.points, found.all_radii, found.iterate) == (0, False, "lowest")
+    [result] = numbers.records(map(older, numbers.entries([made("MACcut", 1.25)])))
+    assert result.seconds == 5.25
+    assert [step["seconds"] for step in result.history] == [3.0, 1.0, 1.25]
+    assert [recall for recall, _ in result.radius] == pytest.approx([0.1 * i for i in range(1, 10)])
+    assert result.radius[4][1] == pytest.approx(0.9 - 0.05 * 8)
+    assert (result.points, result.all_radii, result.iterate) == (0, False, "lowest")
 
 
 def test_claims_about_all_radii_are_not_judged_by_some():
@@ -138,24 +138,25 @@ def test_later_runs_are_judged_with_the_first(verdicts):
     first["verdicts"][1]["numbers"] = "words of another test"
     first["results"] = [older(entry) for entry in first["results"]]
     later = result(figure, quad, command="the second", notes=["On another machine."])
-    found = verdicts["together"](figure, first, later)
-    assert found["command"] == "the first\n$ the second"
-    told = {v["claim"]: (v["verdict"], v["numbers"]) for v in found["verdicts"]}
-    assert list(told) == [claim.words for claim in figure.claims]
+    actual = verdicts["together"](figure, first, later)
+    assert actual["command"] == "the first\n$ the second"
+    outcomes = {v["claim"]: (v["verdict"], v["numbers"]) for v in actual["verdicts"]}
+    assert list(outcomes) == [claim.words for claim in figure.claims]
     lower = "reduces the loss more than"
-    assert told[f"MACcut {lower} cut, in all cases"] == ("held", before)
-    assert "of another test" not in told[figure.claims[1].words][1]
-    assert told[f"MACquad {lower} quad, in all cases"][0] == "held"
-    assert told["MACcut usually outperforms MACquad"][0] == "held"
-    assert told["cut usually outperforms quad"][0] == "not held"
-    assert "at both in 0 of 2 curves" in told[figure.claims[-1].words][1]  # the first has no others
+    assert outcomes[f"MACcut {lower} cut, in all cases"] == ("held", before)
+    assert "of another test" not in outcomes[figure.claims[1].words][1]
+    assert outcomes[f"MACquad {lower} quad, in all cases"][0] == "held"
+    assert outcomes["MACcut usually outperforms MACquad"][0] == "held"
+    assert outcomes["cut usually outperforms quad"][0] == "not held"
+    # The first has no others.
+    assert "at both in 0 of 2 curves" in outcomes[figure.claims[-1].words][1]
     # MACcut, MACquad and KSH with two hash functions and three numbers of bits, and eSPLH's MACcut.
-    assert found["notes"][:2] == ["Run with one seed in place of 3.", "On another machine."]
-    assert found["notes"][2].startswith("22 of 24 runs are missing")
+    assert actual["notes"][:2] == ["Run with one seed in place of 3.", "On another machine."]
+    assert actual["notes"][2].startswith("22 of 24 runs are missing")
     second = result(figure, [replace(record, seed=1) for record in cut], command="", notes=[])
-    found = verdicts["together"](figure, first, second)
-    assert found["notes"][0] == "Run with 2 seeds in place of 3."
-    assert not any("one seed" in note for note in found["notes"])
+    actual = verdicts["together"](figure, first, second)
+    assert actual["notes"][0] == "Run with 2 seeds in place of 3."
+    assert not any("one seed" in note for note in actual["notes"])
 
 
 def test_panels_that_were_never_run_are_still_missing(verdicts):
@@ -167,22 +168,22 @@ def test_panels_that_were_never_run_are_still_missing(verdicts):
     )
     first = result(figure, cut, command="")
     first["results"] = [older(entry) for entry in first["results"]]
-    found = verdicts["together"](figure, first, result(figure, quad, command=""))
-    _, missing = found["notes"]
+    actual = verdicts["together"](figure, first, result(figure, quad, command=""))
+    _, missing = actual["notes"]
     assert missing.startswith("3 of 7 runs are missing")
     assert "MACcut, mu found" in missing
     assert "LIBSVM" in missing
-    told = {v["claim"]: v["numbers"] for v in found["verdicts"]}
-    assert "1.00 to 1.00 times as long" in told[figure.claims[0].words]
+    outcomes = {v["claim"]: v["numbers"] for v in actual["verdicts"]}
+    assert "1.00 to 1.00 times as long" in outcomes[figure.claims[0].words]
 
 
 def test_a_run_that_was_made_again_counts_once(verdicts):
     figure = FIGURES["sup-nestederr"]
     first = result(figure, [made("MACcut", 1.25), made("cut", 2.0)], command="")
     again = result(figure, [made("MACcut", 2.5)], command="")
-    told = verdicts["together"](figure, first, again)["verdicts"]
-    assert told[0]["verdict"] == "not held"
-    assert "in 0 of 1 cases" in told[0]["numbers"]
+    outcomes = verdicts["together"](figure, first, again)["verdicts"]
+    assert outcomes[0]["verdict"] == "not held"
+    assert "in 0 of 1 cases" in outcomes[0]["numbers"]
 
 
 def test_later_runs_alone_are_an_error(verdicts, tmp_path, monkeypatch):

@@ -159,8 +159,8 @@ def test_pictures_are_inside_the_page():
     root, _ = shown(galleries=[Gallery("g", [(strip, [strip])]), Gallery("h", why_none="none")])
     source = root.find(".//td/div/img").get("src")
     data = base64.b64decode(source.removeprefix("data:image/png;base64,"))
-    found = read_image(io.BytesIO(data))
-    np.testing.assert_array_equal(found[:, :, 0], pixels)
+    result = read_image(io.BytesIO(data))
+    np.testing.assert_array_equal(result[:, :, 0], pixels)
     assert [mark.get("class") for mark in root.findall(".//td//i")] == ["right", "wrong", "right"]
     assert "2 of 3" in "".join(root.itertext())
 
@@ -172,10 +172,10 @@ def test_a_gallery_shows_the_nearest_of_the_base(tmp_path):
     assert gallery(group, cells) is None
     for training in group.trainings()[:1]:
         cells.write(training.configuration(), *training.run())
-    found = gallery(group, cells)
+    result = gallery(group, cells)
     loaded = data.load()
     codes = group.codes("ITQ", 6, cells)
-    for picture, strips in found.queries:
+    for picture, strips in result.queries:
         assert [strip.label for strip in strips] == ["ITQ"]
         assert len(strips[0].right) == FIRST
         scaled = loaded.query.images.astype(int) * 255 // 16
@@ -199,10 +199,10 @@ def test_queries_are_shown_where_methods_differ():
 
 
 def test_seeds_are_averaged_place_by_place():
-    found = average("a", LOOK, [[(0, 4.0), (1, 2.0), (2, 1.0)], [(0, 2.0), (1, 2.0)]])
-    assert found.x == [0, 1, 2]
-    assert found.y == [3.0, 2.0, 1.5]  # the one that stopped stays at 2
-    assert (found.low, found.high) == ([2.0, 2.0, 1.0], [4.0, 2.0, 2.0])
+    curve = average("a", LOOK, [[(0, 4.0), (1, 2.0), (2, 1.0)], [(0, 2.0), (1, 2.0)]])
+    assert curve.x == [0, 1, 2]
+    assert curve.y == [3.0, 2.0, 1.5]  # the one that stopped stays at 2
+    assert (curve.low, curve.high) == ([2.0, 2.0, 1.0], [4.0, 2.0, 2.0])
     assert average("a", LOOK, [[(0, 1.0)]]).low == ()
 
 

@@ -58,12 +58,12 @@ def never(*_):
 
 @pytest.fixture
 def trained(monkeypatch):
-    """What is trained from here on."""
-    found, train = [], runs.train
+    """The trainings from here on."""
+    fitted, train = [], runs.train
     monkeypatch.setattr(
-        runs, "train", lambda hasher, *rest: found.append(hasher) or train(hasher, *rest)
+        runs, "train", lambda hasher, *rest: fitted.append(hasher) or train(hasher, *rest)
     )
-    return found
+    return fitted
 
 
 def test_both_forms_of_the_h_step(trained, tmp_path):
@@ -77,10 +77,10 @@ def test_both_forms_of_the_h_step(trained, tmp_path):
     forms = [(hasher.h_step, hasher.iterate) for hasher in trained]
     assert set(forms) == {("plain", "last"), ("monotone", "lowest")}
     assert forms.count(("plain", "last")) == len(forms) / 2
-    found = json.loads(numbers.read_text())
-    assert (found["h_step"], found["iterate"]) == ("monotone", "lowest")
-    assert "--h-step monotone --iterate lowest --seeds 1" in found["command"]
-    assert "a bit keeps its old classifier" in str(found["protocol"])
+    content = json.loads(numbers.read_text())
+    assert (content["h_step"], content["iterate"]) == ("monotone", "lowest")
+    assert "--h-step monotone --iterate lowest --seeds 1" in content["command"]
+    assert "a bit keeps its old classifier" in str(content["protocol"])
     for ending, words in (("", "its last iterate"), ("-monotone-lowest", "the lowest L(h)")):
         assert words in (tmp_path / f"run-time-tiny{ending}.html").read_text()
 
@@ -162,26 +162,26 @@ def test_a_figure_from_the_command_to_the_page(name, shared, tmp_path, monkeypat
     assert page.find(".//svg[@class='plot']") is not None
     assert len(text) < 1_000_000
     verdicts = page.findall(".//table[@class='verdicts']/tbody/tr")
-    found = json.loads(numbers.read_text())
-    assert len(verdicts) == len(found["verdicts"]) >= 3
-    assert {v["verdict"] for v in found["verdicts"]} <= {"not judged", "not tested"}
+    content = json.loads(numbers.read_text())
+    assert len(verdicts) == len(content["verdicts"]) >= 3
+    assert {v["verdict"] for v in content["verdicts"]} <= {"not judged", "not tested"}
     assert {row.get("class") for row in verdicts} == {"untested"}
-    assert page.find("body/main/p[@class='notice']").text == found["notes"][0]
-    assert "proves nothing" in found["notes"][0]
+    assert page.find("body/main/p[@class='notice']").text == content["notes"][0]
+    assert "proves nothing" in content["notes"][0]
     heads = [head.text for head in page.iter("h2")]
     assert not any(re.search("CIFAR|MNIST|SIFT", head) and "digits" not in head for head in heads)
     asked = ["auxhash reproduce", name, "--scale tiny --order random --h-step plain --iterate last"]
     asked += seeds
-    assert found["command"] == " ".join(asked)
-    assert (found["order"], found["h_step"], found["iterate"]) == ("random", "plain", "last")
-    assert found["results"]
-    assert found["protocol"]
+    assert content["command"] == " ".join(asked)
+    assert (content["order"], content["h_step"], content["iterate"]) == ("random", "plain", "last")
+    assert content["results"]
+    assert content["protocol"]
     assert "blocks in random order" in text
     if SOAK or name in ONE_OF_A_KIND:
         reproduce(shared, name, *seeds, "--order", "fixed", "--numbers", str(numbers))
         fixed = json.loads(numbers.read_text())
         assert fixed["order"] == "fixed"
-        assert [v["claim"] for v in fixed["verdicts"]] == [v["claim"] for v in found["verdicts"]]
+        assert [v["claim"] for v in fixed["verdicts"]] == [v["claim"] for v in content["verdicts"]]
         other = (shared / f"{name}-tiny-fixed.html").read_text()
         assert "blocks in one order" in other
         assert "are missing" not in other
@@ -272,10 +272,10 @@ def test_some_bits_and_methods_of_a_figure(tmp_path, trained):
     reproduce(tmp_path, "sup-nestederr", *part, "--numbers", str(numbers))
     assert {hasher.n_bits for hasher in trained} == {3}
     assert {round(hasher.mu, 6) for hasher in trained} == {0.03}  # MACcut's
-    found = json.loads(numbers.read_text())
-    assert {result["method"] for result in found["results"]} == {"cut", "MACcut"}
-    assert found["command"].endswith("--seeds 1 --bits 3 --without MACquad --without KSH")
-    assert "Run with one seed in place of 2." in found["notes"]
+    content = json.loads(numbers.read_text())
+    assert {result["method"] for result in content["results"]} == {"cut", "MACcut"}
+    assert content["command"].endswith("--seeds 1 --bits 3 --without MACquad --without KSH")
+    assert "Run with one seed in place of 2." in content["notes"]
     text = (tmp_path / "sup-nestederr-tiny.html").read_text()
     assert "Run with one seed in place of 2." in text
     assert "are missing" not in text
@@ -289,7 +289,7 @@ def test_one_data_set_of_a_figure(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("arguments", "told"),
+    ("arguments", "message"),
     [
         (["sup-nestedeer"], "did you mean 'sup-nestederr'"),
         (["all", "--output", "x.html"], "for one figure"),
@@ -302,5 +302,5 @@ def test_one_data_set_of_a_figure(tmp_path):
         (["free-codes", "--bits", "6"], "free-codes has no parts: leave out --bits 6"),
     ],
 )
-def test_arguments_that_cannot_be(arguments, told, tmp_path):
-    assert told in reproduce(tmp_path, *arguments, ok=False)
+def test_arguments_that_cannot_be(arguments, message, tmp_path):
+    assert message in reproduce(tmp_path, *arguments, ok=False)

@@ -110,8 +110,8 @@ def test_a_single_place_is_in_the_middle(log):
     plot = Plot("t", "x", "y", [Series("a", LOOK, [6], [y]) for y in (1, 2)], x_log=log)
     middle = (LEFT + WIDTH - RIGHT) / 2
     assert [x for x, _ in places(plot)] == [middle, middle]
-    told = [text.text for text in plotted(plot).iter("text") if text.get("x") == str(middle)]
-    assert told == ["6", "x", "t"]
+    messages = [text.text for text in plotted(plot).iter("text") if text.get("x") == str(middle)]
+    assert messages == ["6", "x", "t"]
 
 
 def test_a_long_line_has_few_markers_and_a_cloud_all():

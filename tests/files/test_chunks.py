@@ -18,18 +18,18 @@ def test_they_are_what_they_were(tmp_path_factory, sizes, width, dtype, order):
     shapes = [(n,) if width is None else (n, width) for n in sizes]
     chunks = [np.asarray(rng.integers(0, 9, shape).astype(dtype), order=order) for shape in shapes]
     path = tmp_path_factory.mktemp("chunks") / "X.npy"
-    found = from_chunks(iter(chunks), path)
-    np.testing.assert_array_equal(found, np.concatenate(chunks))
-    assert found.dtype == chunks[0].dtype
+    result = from_chunks(iter(chunks), path)
+    np.testing.assert_array_equal(result, np.concatenate(chunks))
+    assert result.dtype == chunks[0].dtype
     np.testing.assert_array_equal(np.load(path), np.concatenate(chunks))
 
 
 def test_many_rows_do_not_grow_the_header(tmp_path):
-    found = from_chunks(
+    result = from_chunks(
         (np.full((100_000, 1), i, np.uint8) for i in range(101)), tmp_path / "X.npy"
     )
-    assert found.shape == (10_100_000, 1)
-    assert (found[[0, 99_999, 100_000, -1], 0] == [0, 0, 1, 100]).all()
+    assert result.shape == (10_100_000, 1)
+    assert (result[[0, 99_999, 100_000, -1], 0] == [0, 0, 1, 100]).all()
 
 
 def test_they_can_be_learnt_from(tmp_path):
@@ -39,12 +39,12 @@ def test_they_can_be_learnt_from(tmp_path):
     parts = np.array_split(np.arange(300), 7)
     mapped = (from_chunks((a[rows] for rows in parts), tmp_path / f"{a.ndim}.npy") for a in (X, y))
     settings = {"n_bits": 4, "n_similar": 5, "n_dissimilar": 10, "random_state": 0}
-    codes = (TwoStepHash(**settings).fit(*given).codes_ for given in (mapped, (X, y)))
+    codes = (TwoStepHash(**settings).fit(*arguments).codes_ for arguments in (mapped, (X, y)))
     np.testing.assert_array_equal(*codes)
 
 
 @pytest.mark.parametrize(
-    ("chunks", "told"),
+    ("chunks", "message"),
     [
         ([], "at least one point"),
         ([np.empty((0, 3))], "at least one point"),
@@ -62,8 +62,8 @@ def test_they_can_be_learnt_from(tmp_path):
         ([np.ma.masked_equal(np.eye(3), 1)], "chunk 0 must not be missing; row 0 is masked"),
     ],
 )
-def test_what_does_not_fit_is_refused_and_nothing_is_left(chunks, told, tmp_path):
-    with pytest.raises(ValueError, match=told):
+def test_what_does_not_fit_is_refused_and_nothing_is_left(chunks, message, tmp_path):
+    with pytest.raises(ValueError, match=message):
         from_chunks(chunks, tmp_path / "X.npy")
     assert not list(tmp_path.iterdir())
 
@@ -79,7 +79,7 @@ def test_a_file_of_before_stays_where_chunks_fail(tmp_path):
     with pytest.raises(RuntimeError, match="gone"):
         from_chunks(failing(), path)
     assert np.load(path).tolist() == [0, 1, 2]
-    assert [found.name for found in tmp_path.iterdir()] == ["X.npy"]
+    assert [path.name for path in tmp_path.iterdir()] == ["X.npy"]
 
 
 def test_the_name_says_what_it_is(tmp_path):

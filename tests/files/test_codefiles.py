@@ -26,10 +26,10 @@ def chunks():
 def test_codes_are_written_as_they_come_and_whole_or_not_at_all(tmp_path, suffix):
     path = tmp_path / f"c{suffix}"
     codefiles.write(path, 10, 12, ONE, chunks())
-    found = codefiles.read(path)
-    assert isinstance(found.codes, np.memmap)
-    np.testing.assert_array_equal(found.codes, CODES)
-    assert found[1:] == ((None, None) if suffix == ".npy" else (12, ONE))
+    codes = codefiles.read(path)
+    assert isinstance(codes.codes, np.memmap)
+    np.testing.assert_array_equal(codes.codes, CODES)
+    assert codes[1:] == ((None, None) if suffix == ".npy" else (12, ONE))
 
     def broken():
         yield CODES
@@ -58,9 +58,9 @@ def test_bits_and_fingerprint_come_back(tmp_path_factory, fingerprint, n_bits, n
     path = tmp_path_factory.mktemp("codes") / "c.safetensors"
     codes = np.full((n, -(-n_bits // 8)), 7, np.uint8)
     codefiles.write(path, n, n_bits, fingerprint, [codes])
-    found = codefiles.read(path)
-    np.testing.assert_array_equal(found.codes, codes)
-    assert found[1:] == (n_bits, fingerprint)
+    result = codefiles.read(path)
+    np.testing.assert_array_equal(result.codes, codes)
+    assert result[1:] == (n_bits, fingerprint)
 
 
 def forged(path, array=CODES, name="codes", **fields):
@@ -92,18 +92,18 @@ def test_forged_files_are_refused(tmp_path, forge, message):
 def test_damaged_files_are_refused(tmp_path):
     path = tmp_path / "c.safetensors"
     codefiles.write(path, 10, 12, ONE, chunks())
-    whole = path.read_bytes()
-    for content in (b"", b"codes", whole[:7], whole[:50], whole[:-1], whole + b"0"):
+    all_bytes = path.read_bytes()
+    for content in (b"", b"codes", all_bytes[:7], all_bytes[:50], all_bytes[:-1], all_bytes + b"0"):
         path.write_bytes(content)
         with pytest.raises(ValueError, match="is no whole file of codes"):
             codefiles.read(path)
-    header = json.loads(whole[8 : 8 + int.from_bytes(whole[:8], "little")])
+    header = json.loads(all_bytes[8 : 8 + int.from_bytes(all_bytes[:8], "little")])
     header["more"] = {**header["codes"], "data_offsets": [20, 40]}
     text = json.dumps(header).encode()
-    path.write_bytes(len(text).to_bytes(8, "little") + text + whole[-20:] * 2)
+    path.write_bytes(len(text).to_bytes(8, "little") + text + all_bytes[-20:] * 2)
     with pytest.raises(ValueError, match="is no whole file of codes"):
         codefiles.read(path)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        path.write_bytes(whole)
+        path.write_bytes(all_bytes)
         codefiles.read(path)

@@ -14,8 +14,8 @@ def grating(side, frequency, angle, phase=0.0):
 
 def energy(image, orientations):
     """Mean response of each filter over the grid, a list a scale."""
-    found = gist(image[None], orientations).reshape(sum(orientations), -1).mean(axis=1)
-    return np.split(found, np.cumsum(orientations)[:-1])
+    result = gist(image[None], orientations).reshape(sum(orientations), -1).mean(axis=1)
+    return np.split(result, np.cumsum(orientations)[:-1])
 
 
 @pytest.mark.parametrize("side", [32, 64])
@@ -24,14 +24,14 @@ def test_a_grating_answers_at_its_own_orientation_and_scale(side, scale):
     orientations = (8, 8, 8)
     for j in range(8):
         image = grating(side, FINEST / SCALE_STEP**scale, np.pi * j / 8)
-        found = energy(image, orientations)
-        assert np.argmax(found[scale]) == j
-        assert np.argmax([level.max() for level in found]) == scale
+        result = energy(image, orientations)
+        assert np.argmax(result[scale]) == j
+        assert np.argmax([level.max() for level in result]) == scale
 
 
 def test_an_angle_in_between_answers_in_both_neighbours():
-    found = energy(grating(64, FINEST, np.pi * 2.5 / 8), (8,))[0]
-    assert set(np.argsort(found)[-2:]) == {2, 3}
+    result = energy(grating(64, FINEST, np.pi * 2.5 / 8), (8,))[0]
+    assert set(np.argsort(result)[-2:]) == {2, 3}
 
 
 def test_energy_does_not_depend_on_phase_or_brightness():
@@ -67,11 +67,11 @@ def test_a_flat_picture_has_no_energy():
 def test_shapes_colours_and_threads():
     rng = np.random.default_rng(0)
     pictures = rng.integers(0, 256, (600, 32, 32), np.uint8)
-    found = gist(pictures)
-    assert found.shape == (600, 320)
-    assert found.dtype == np.float32
-    np.testing.assert_array_equal(found, gist(pictures, n_jobs=1))
-    np.testing.assert_allclose(found[:3], gist(pictures[:3]), rtol=1e-3, atol=1e-5)
+    result = gist(pictures)
+    assert result.shape == (600, 320)
+    assert result.dtype == np.float32
+    np.testing.assert_array_equal(result, gist(pictures, n_jobs=1))
+    np.testing.assert_allclose(result[:3], gist(pictures[:3]), rtol=1e-3, atol=1e-5)
     colour = rng.integers(0, 256, (5, 30, 30, 3), np.uint8)
     channels = [gist(colour[..., c], (6, 4), 3) for c in range(3)]
     assert channels[0].shape == (5, 90)

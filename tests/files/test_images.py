@@ -29,9 +29,9 @@ def folder(tmp_path):
 
 
 def test_pictures_by_class(folder):
-    found = images.image_folder(folder)
-    assert found.names == ["a/1.png", "a/deep/2.bmp", "b/0.png"]
-    assert found.labels.tolist() == ["a", "a", "b"]
+    pictures = images.image_folder(folder)
+    assert pictures.names == ["a/1.png", "a/deep/2.bmp", "b/0.png"]
+    assert pictures.labels.tolist() == ["a", "a", "b"]
     assert images.image_folder(folder / "b").labels is None
 
 
@@ -39,20 +39,20 @@ def test_gist_of_the_centred_square(folder):
     path = folder / "square.png"
     pixels = np.random.default_rng(1).integers(0, 256, (32, 32), np.uint8)
     Image.fromarray(pixels).save(path)
-    found = images.gist_feature(32).of([path])
-    np.testing.assert_array_equal(found, gist(pixels[None]))
+    features = images.gist_feature(32).of([path])
+    np.testing.assert_array_equal(features, gist(pixels[None]))
     wide = np.zeros((32, 50), np.uint8)
     wide[:, 9:41] = pixels
     Image.fromarray(wide).save(path)
-    np.testing.assert_array_equal(images.gist_feature(32).of([path]), found)
+    np.testing.assert_array_equal(images.gist_feature(32).of([path]), features)
 
 
 def test_the_side_follows_the_pictures(folder):
-    found = images.image_folder(folder)
-    assert images.feature_for(found).name == "gist:36"
-    for path in found.paths:
+    pictures = images.image_folder(folder)
+    assert images.feature_for(pictures).name == "gist:36"
+    for path in pictures.paths:
         Image.fromarray(np.zeros((200, 300, 3), np.uint8)).save(path)
-    assert images.feature_for(found).name == "gist:64"
+    assert images.feature_for(pictures).name == "gist:64"
 
 
 def test_grey_transparent_and_turned_pictures(tmp_path):
@@ -69,10 +69,10 @@ def test_grey_transparent_and_turned_pictures(tmp_path):
 
 
 def test_rows_of_pictures(folder):
-    found = images.image_folder(folder)
+    pictures = images.image_folder(folder)
     feature = images.gist_feature(16)
-    part = rows.of_images(found, feature)
-    np.testing.assert_array_equal(part.all(), feature.of(found.paths))
+    part = rows.of_images(pictures, feature)
+    np.testing.assert_array_equal(part.all(), feature.of(pictures.paths))
     assert part.labels.tolist() == ["a", "a", "b"]
 
 
@@ -118,8 +118,8 @@ def test_sixteen_bits_keep_their_upper_eight(tmp_path):
     )
     wide = np.random.default_rng(0).integers(0, 2**16, (32, 32), np.uint16)
     Image.fromarray(wide).save(tmp_path / "b.png")
-    found = images.gist_feature(32).of([tmp_path / "b.png"])
-    np.testing.assert_array_equal(found, gist((wide >> 8).astype(np.uint8)[None]))
+    features = images.gist_feature(32).of([tmp_path / "b.png"])
+    np.testing.assert_array_equal(features, gist((wide >> 8).astype(np.uint8)[None]))
 
 
 @pytest.mark.parametrize("kind", [np.int32, np.float32])
@@ -161,9 +161,9 @@ def test_only_pictures_are_decoded_whatever_they_are_called(tmp_path):
 
 
 def test_sizes_are_read_without_decoding(folder, monkeypatch):
-    found = images.image_folder(folder)
+    pictures = images.image_folder(folder)
     monkeypatch.setattr(Image.Image, "load", None)
-    assert images.feature_for(found).name == "gist:36"
+    assert images.feature_for(pictures).name == "gist:36"
 
 
 def test_a_large_jpeg_is_decoded_as_small_as_will_do(tmp_path):
@@ -176,10 +176,10 @@ def test_a_large_jpeg_is_decoded_as_small_as_will_do(tmp_path):
         with Image.open(path) as image:
             image.draft("RGB", (256, 256))
             assert image.size == size[::-1]
-        whole = Image.fromarray(images.read_image(path)).convert("L")
-        expected = ImageOps.fit(whole, (64, 64), Image.Resampling.BILINEAR)
-        found = images.grey_square(path, 64)
-        worst = np.abs(found.astype(int) - np.asarray(expected, int)).max()
+        full = Image.fromarray(images.read_image(path)).convert("L")
+        expected = ImageOps.fit(full, (64, 64), Image.Resampling.BILINEAR)
+        result = images.grey_square(path, 64)
+        worst = np.abs(result.astype(int) - np.asarray(expected, int)).max()
         assert worst <= (2 if shape[0] > 512 else 0)
 
 
@@ -189,20 +189,20 @@ def test_few_pixels_are_held(tmp_path, monkeypatch):
     for i, path in enumerate(paths):
         Image.new("RGB", (10, 10 * (1 + 5 * (i == 4))), (i, i, i)).save(path)
     monkeypatch.setattr(images, "MAX_CHUNK_PIXELS", 250)
-    given = []
+    batches = []
 
     def means(pictures):
-        given.append([picture.shape for picture in pictures])
+        batches.append([picture.shape for picture in pictures])
         return [[picture.mean()] for picture in pictures]
 
-    found = images.ImageFeature("mine:means", means).of(paths)
-    assert found[:, 0].tolist() == list(range(9))
+    result = images.ImageFeature("mine:means", means).of(paths)
+    assert result[:, 0].tolist() == list(range(9))
     small, large = (10, 10, 3), (60, 10, 3)
-    assert given == [[small] * 2, [small] * 2, [large], [small] * 2, [small] * 2]
-    given.clear()
+    assert batches == [[small] * 2, [small] * 2, [large], [small] * 2, [small] * 2]
+    batches.clear()
     reduced = images.ImageFeature("gist:16", means, lambda path: images.grey_square(path, 16))
     assert reduced.of(paths)[:, 0].tolist() == list(range(9))
-    assert given == [[(16, 16)] * 9]
+    assert batches == [[(16, 16)] * 9]
 
 
 def test_all_rows_of_one_s_own_feature_are_of_one_length(folder, monkeypatch):

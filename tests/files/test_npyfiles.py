@@ -56,11 +56,11 @@ def test_damaged_headers(tmp_path, header):
 
 
 def test_every_flipped_byte_of_a_header_is_read_or_told(tmp_path):
-    whole = npy_of(X)
+    content = npy_of(X)
     path = tmp_path / "a.npy"
-    for at in range(len(whole) - X.nbytes):
+    for at in range(len(content) - X.nbytes):
         for flip in (1, 16, 128):
-            path.write_bytes(whole[:at] + bytes([whole[at] ^ flip]) + whole[at + 1 :])
+            path.write_bytes(content[:at] + bytes([content[at] ^ flip]) + content[at + 1 :])
             with suppress(ValueError):  # and nothing else
                 tables.read_features(path)
 

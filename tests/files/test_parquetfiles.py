@@ -1,4 +1,4 @@
-"""Which columns of a .parquet file are the features, and their values."""
+"""Features in a .parquet file: which columns they are, and their values."""
 
 import decimal
 import json
@@ -46,9 +46,9 @@ def test_lists_are_the_features_whatever_stands_beside(write, kind, monkeypatch)
     lists = tensors(X) if kind == "tensor" else arrow.array(X.tolist(), LISTS[kind])
     columns = {"id": range(10), "score": X[:, 0], "embedding": lists, "note": ["a"] * 10}
     path = write(columns | {"y": range(10)}, row_group_size=4)
-    found, labels = tables.read_features(path)
-    np.testing.assert_array_equal(found, X)
-    assert found.dtype == np.float64
+    features, labels = tables.read_features(path)
+    np.testing.assert_array_equal(features, X)
+    assert features.dtype == np.float64
     assert labels.tolist() == list(range(10))
     streamed = rows.of_file(path)
     np.testing.assert_array_equal(streamed.all(), X)
@@ -83,30 +83,30 @@ def test_numbers_keep_their_type(write, kind, expected):
         {"x": arrow.array([list(row) for row in cast], arrow.list_(kind))},
         {"a": arrow.array(cast[:, 0], kind), "b": arrow.array(cast[:, 1], kind)},
     ):
-        found = rows.of_file(write(columns)).all()
-        assert found.dtype == expected
-        np.testing.assert_array_equal(found, values)
+        result = rows.of_file(write(columns)).all()
+        assert result.dtype == expected
+        np.testing.assert_array_equal(result, values)
 
 
 def test_columns_of_numbers_but_no_ids(write):
     columns = {"ID": range(10), "a": X[:, 0], "name": ["n"] * 10, "b": X[:, 1]}
     path = write(columns | {"__index_level_0__": range(10)})
-    found = rows.of_file(path)
-    np.testing.assert_array_equal(found.all(), X[:, :2])
-    assert found.summary.endswith("columns a, b; passed over: ID, name, __index_level_0__")
+    points = rows.of_file(path)
+    np.testing.assert_array_equal(points.all(), X[:, :2])
+    assert points.summary.endswith("columns a, b; passed over: ID, name, __index_level_0__")
 
 
 def test_the_index_of_a_frame_is_no_feature(write):
     """pandas' set_index("key").to_parquet() writes the key as a column, and notes what it was."""
     table = arrow.table({"a": X[:, 0], "b": X[:, 1], "key": range(5000, 5010)})
     note = {"index_columns": ["key"], "columns": []}
-    found = rows.of_file(write(table.replace_schema_metadata({"pandas": json.dumps(note)})))
-    np.testing.assert_array_equal(found.all(), X[:, :2])
-    assert found.summary.endswith("columns a, b; passed over: key")
+    points = rows.of_file(write(table.replace_schema_metadata({"pandas": json.dumps(note)})))
+    np.testing.assert_array_equal(points.all(), X[:, :2])
+    assert points.summary.endswith("columns a, b; passed over: key")
     numbered = {"index_columns": [{"kind": "range", "start": 0, "stop": 10, "step": 1}]}
     for other in (json.dumps(numbered), "no JSON", "[]", '{"index_columns": 3}'):
-        found = rows.of_file(write(table.replace_schema_metadata({"pandas": other})))
-        assert found.all().shape == (10, 3)
+        points = rows.of_file(write(table.replace_schema_metadata({"pandas": other})))
+        assert points.all().shape == (10, 3)
 
 
 @pytest.mark.parametrize(
@@ -175,10 +175,10 @@ def test_labels_that_are_missing_do_not_hinder_encoding(write, values, message):
     path = write({"x": [[1.0]] * 2, "y": values})
     with pytest.raises(ValueError, match=message):
         tables.read_labels(path)
-    found = rows.of_file(path)
-    assert found.all().tolist() == [[1.0]] * 2
+    points = rows.of_file(path)
+    assert points.all().tolist() == [[1.0]] * 2
     with pytest.raises(ValueError, match=message):
-        _ = found.labels
+        _ = points.labels
 
 
 def test_pairs_must_not_be_missing(write):

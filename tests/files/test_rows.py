@@ -26,11 +26,11 @@ def test_chunks_are_the_whole(tmp_path):
     table = arrow.table({"x": list(X), "y": np.arange(50)})
     parquet.write_table(table, tmp_path / "c.parquet", row_group_size=20)
     for name in ("c.npy", "fortran.npy", "c.npz", "c.fvecs", "c.parquet"):
-        found = rows.of_file(tmp_path / name)
-        chunks = list(found.chunks())
+        points = rows.of_file(tmp_path / name)
+        chunks = list(points.chunks())
         assert max(len(chunk) for chunk in chunks) == 7
         np.testing.assert_array_equal(np.concatenate(chunks), X)
-        assert len(found) == 50
+        assert len(points) == 50
     for name in ("c.npz", "c.parquet"):
         assert rows.of_file(tmp_path / name).labels.tolist() == list(range(50))
 
@@ -41,9 +41,9 @@ def test_a_file_that_can_be_mapped_is_not_copied(tmp_path, name):
         write_vectors(tmp_path / name, X)
     else:
         np.save(tmp_path / name, np.asfortranarray(X) if name == "fortran.npy" else X)
-    found = rows.of_file(tmp_path / name).all()
-    assert isinstance(found, np.memmap)
-    np.testing.assert_array_equal(found, X)
+    result = rows.of_file(tmp_path / name).all()
+    assert isinstance(result, np.memmap)
+    np.testing.assert_array_equal(result, X)
     if name == "c.npy":
         broken = X.copy()
         broken[33, 1] = np.nan
@@ -56,19 +56,19 @@ def test_what_is_read_in_chunks_is_held_once():
     file = rows.Rows("pictures", 40_000, lambda: (np.full((400, 8), n) for n in range(100)))
     tracemalloc.start()
     try:
-        found = file.all()
+        result = file.all()
         peak = tracemalloc.get_traced_memory()[1]
     finally:
         tracemalloc.stop()
-    assert found[::400, 0].tolist() == list(range(100))
-    assert peak < 1.5 * found.nbytes
+    assert result[::400, 0].tolist() == list(range(100))
+    assert peak < 1.5 * result.nbytes
 
 
 def test_chunks_of_several_types_become_the_larger():
     chunks = [X[:20], X[20:].astype(np.float64) + 1e-12]
-    found = rows.Rows("pictures", 50, lambda: chunks).all()
-    assert found.dtype == np.float64
-    np.testing.assert_array_equal(found, np.concatenate(chunks))
+    result = rows.Rows("pictures", 50, lambda: chunks).all()
+    assert result.dtype == np.float64
+    np.testing.assert_array_equal(result, np.concatenate(chunks))
 
 
 def test_faults_are_found_in_their_chunk(tmp_path):
@@ -76,7 +76,7 @@ def test_faults_are_found_in_their_chunk(tmp_path):
     content = bytearray((tmp_path / "a.fvecs").read_bytes())
     content[16 * 30] = 9  # the dimension before vector 30
     (tmp_path / "a.fvecs").write_bytes(content)
-    found = rows.of_file(tmp_path / "a.fvecs").chunks()
-    assert len([next(found) for _ in range(4)]) == 4
+    result = rows.of_file(tmp_path / "a.fvecs").chunks()
+    assert len([next(result) for _ in range(4)]) == 4
     with pytest.raises(ValueError, match="but 9 stands before vector 30"):
-        next(found)
+        next(result)

@@ -15,16 +15,16 @@ def test_csv(tmp_path, delimiter, named):
     lines = [delimiter.join(map(str, row)) for row in X]
     head = [delimiter.join("abc")] if named else []
     path.write_text("\n".join(head + lines) + "\n\n")
-    found, labels = tables.read_features(path)
-    np.testing.assert_array_equal(found, X)
+    features, labels = tables.read_features(path)
+    np.testing.assert_array_equal(features, X)
     assert labels is None
 
 
 def test_labels_inside_csv(tmp_path):
     path = tmp_path / "a.csv"
     path.write_text("x,y,z\n1,cat,2\n3,dog,4\n")
-    found, labels = tables.read_features(path)
-    np.testing.assert_array_equal(found, [[1, 2], [3, 4]])
+    features, labels = tables.read_features(path)
+    np.testing.assert_array_equal(features, [[1, 2], [3, 4]])
     assert labels.tolist() == ["cat", "dog"]
     assert tables.read_labels(path).tolist() == ["cat", "dog"]
     path.write_text("1,kind,2\n3,4,4\n")
@@ -75,7 +75,7 @@ def test_pairs(tmp_path):
 
     parquet.write_table(arrow.table({"i": i, "j": j, "y": y}), tmp_path / "a.parquet")
     for name in [*names, "a.parquet"]:
-        found = tables.read_pairs(tmp_path / name)
-        for part, expected in zip(found, (i, j, y), strict=True):
+        result = tables.read_pairs(tmp_path / name)
+        for part, expected in zip(result, (i, j, y), strict=True):
             np.testing.assert_array_equal(part, expected)
-        assert np.issubdtype(found[0].dtype, np.integer)
+        assert np.issubdtype(result[0].dtype, np.integer)

@@ -43,15 +43,15 @@ def write(tmp_path):
 )
 def test_labels_that_a_conversion_would_change_stay_text(write, cells, kind):
     for name in ("a.csv", "a.txt"):
-        found = tables.read_labels(write("\n".join(cells), name))
-        assert found.dtype.kind == kind
-        assert len(np.unique(found)) == len(cells)
+        result = tables.read_labels(write("\n".join(cells), name))
+        assert result.dtype.kind == kind
+        assert len(np.unique(result)) == len(cells)
         if kind == "U":
-            assert found.tolist() == cells
+            assert result.tolist() == cells
         else:
-            assert found.tolist() == [(int if kind == "i" else float)(cell) for cell in cells]
+            assert result.tolist() == [(int if kind == "i" else float)(cell) for cell in cells]
     inside = "x,y\n" + "".join(f"1,{cell}\n" for cell in cells)
-    assert tables.read_features(write(inside))[1].tolist() == found.tolist()
+    assert tables.read_features(write(inside))[1].tolist() == result.tolist()
 
 
 @pytest.mark.parametrize(
@@ -120,8 +120,8 @@ def test_features_that_are_no_numbers_are_refused(write, text, message):
     ],
 )
 def test_the_first_line_and_the_delimiter(write, text, header, expected):
-    found, labels = tables.read_features(write(text), header=header)
-    assert found.tolist() == expected
+    features, labels = tables.read_features(write(text), header=header)
+    assert features.tolist() == expected
     assert labels is None
 
 
@@ -190,10 +190,10 @@ def test_pairs_beyond_what_floats_hold(tmp_path):
 def test_a_column_that_may_be_a_key_is_told(tmp_path, name, key):
     path = tmp_path / "t.csv"
     path.write_text(f"{name},a,y\n1,2,3\n4,5,6\n")
-    found = tables.take_features(path)
-    assert found.columns == [name, "a"]
+    result = tables.take_features(path)
+    assert result.columns == [name, "a"]
     assert (
-        f"{name} is taken for a feature; if it is a key, call it id or --id {name}" in found.doubt
+        f"{name} is taken for a feature; if it is a key, call it id or --id {name}" in result.doubt
     ) == key
     path.write_text("1,2,3\n4,5,6\n")
     assert tables.take_features(path).columns is None

@@ -20,9 +20,9 @@ def test_round_trip(tmp_path_factory, n, d, ending, seed):
     path = tmp_path_factory.mktemp("v") / f"x{ending}"
     write_vectors(path, vectors)
     assert path.stat().st_size == n * (4 + d * vectors.itemsize)
-    found = read_vectors(path)
-    assert found.dtype == KINDS[ending]
-    np.testing.assert_array_equal(found, vectors)
+    result = read_vectors(path)
+    assert result.dtype == KINDS[ending]
+    np.testing.assert_array_equal(result, vectors)
     np.testing.assert_array_equal(read_vectors(path, count=1), vectors[:1])
 
 

@@ -24,11 +24,11 @@ def gpu(request, monkeypatch):
     kernels = devices.Device.kernels
     # Few threads: an emulated one takes as long as any other.
     monkeypatch.setattr(devices.Device, "kernels", lambda self, file, n=0: kernels(self, file, 128))
-    found = devices.Device("cuda", emulated)
-    monkeypatch.setattr(devices, "_cuda", lambda: found)
+    device = devices.Device("cuda", emulated)
+    monkeypatch.setattr(devices, "_cuda", lambda: device)
     put = devices.Device.put
     monkeypatch.setattr(devices.Device, "put", lambda self, array: put(self, _there(self, array)))
-    return found
+    return device
 
 
 def _there(device, array):

@@ -48,35 +48,35 @@ class ndarray(np.ndarray):  # noqa: N801
         super().__setitem__(key, value)
 
 
-def _check(given):
-    if isinstance(given, (tuple, list)):
-        for each in given:
+def _check(value):
+    if isinstance(value, (tuple, list)):
+        for each in value:
             _check(each)
-    elif isinstance(given, dict):
-        _check(list(given.values()))
-    elif isinstance(given, np.ndarray) and given.ndim and not isinstance(given, ndarray):
-        raise TypeError(f"an array of NumPy's among those of the GPU: {given.shape}")
-    elif isinstance(given, Computed):
+    elif isinstance(value, dict):
+        _check(list(value.values()))
+    elif isinstance(value, np.ndarray) and value.ndim and not isinstance(value, ndarray):
+        raise TypeError(f"an array of NumPy's among those of the GPU: {value.shape}")
+    elif isinstance(value, Computed):
         raise TypeError("rows that are computed when needed are no array")
 
 
-def _plain(given):
-    if isinstance(given, ndarray):
-        return given.view(np.ndarray)
-    if isinstance(given, (tuple, list)):
-        return type(given)(_plain(each) for each in given)
-    if isinstance(given, dict):
-        return {name: _plain(each) for name, each in given.items()}
-    return given
+def _plain(value):
+    if isinstance(value, ndarray):
+        return value.view(np.ndarray)
+    if isinstance(value, (tuple, list)):
+        return type(value)(_plain(each) for each in value)
+    if isinstance(value, dict):
+        return {name: _plain(each) for name, each in value.items()}
+    return value
 
 
-def _ours(found):
-    if isinstance(found, np.ndarray):
-        return found.view(ndarray)
-    if isinstance(found, tuple):
-        ours = [_ours(each) for each in found]
-        return type(found)(*ours) if hasattr(found, "_fields") else tuple(ours)
-    return [_ours(each) for each in found] if isinstance(found, list) else found
+def _ours(array):
+    if isinstance(array, np.ndarray):
+        return array.view(ndarray)
+    if isinstance(array, tuple):
+        ours = [_ours(each) for each in array]
+        return type(array)(*ours) if hasattr(array, "_fields") else tuple(ours)
+    return [_ours(each) for each in array] if isinstance(array, list) else array
 
 
 def asarray(array, dtype=None):
@@ -131,22 +131,24 @@ class RawModule:
         def launch(grid, block, args, shared_mem=0, enable_cooperative_groups=False):
             # Blocks run one after the other here: several cannot wait for each other.
             assert not (enable_cooperative_groups and grid[0] > 1)
-            held = [_address(each) for each in args]
-            pointers = (ctypes.c_void_p * len(held))(*(ctypes.addressof(each) for each in held))
+            addresses = [_address(each) for each in args]
+            pointers = (ctypes.c_void_p * len(addresses))(
+                *(ctypes.addressof(each) for each in addresses)
+            )
             function(ctypes.c_uint(grid[0]), ctypes.c_uint(block[0]), pointers)
 
         launch.kernel = launch
         return launch
 
 
-def _address(given):
+def _address(value):
     """An argument as a C value."""
-    if isinstance(given, ndarray):
-        assert given.flags.c_contiguous
-        return ctypes.c_void_p(given.ctypes.data)
-    assert not isinstance(given, np.ndarray), "an array of NumPy's was given to a kernel"
-    assert isinstance(given, np.generic), "a plain number was given to a kernel"
-    return np.ctypeslib.as_ctypes_type(given.dtype)(given.item())
+    if isinstance(value, ndarray):
+        assert value.flags.c_contiguous
+        return ctypes.c_void_p(value.ctypes.data)
+    assert not isinstance(value, np.ndarray), "an array of NumPy's was given to a kernel"
+    assert isinstance(value, np.generic), "a plain number was given to a kernel"
+    return np.ctypeslib.as_ctypes_type(value.dtype)(value.item())
 
 
 @cache

@@ -20,18 +20,18 @@ def test_the_nearest_are_the_same(gpu, rng, b, k):
     queries[0] = base[3]
     here = HammingIndex(b).add(base)
     there = HammingIndex(b, device="cuda").add(base)
-    for expected, found in zip(here.search(queries, k), there.search(queries, k), strict=True):
-        np.testing.assert_array_equal(found, expected)
+    for expected, actual in zip(here.search(queries, k), there.search(queries, k), strict=True):
+        np.testing.assert_array_equal(actual, expected)
     ids = 5 * np.arange(20) + 3
     for index in (here, there):
         index.add(queries[:1].repeat(20, axis=0), ids=700 + ids)
         index.remove([3, 120])
-    for expected, found in zip(here.search(queries, k), there.search(queries, k), strict=True):
-        np.testing.assert_array_equal(found, expected)
+    for expected, actual in zip(here.search(queries, k), there.search(queries, k), strict=True):
+        np.testing.assert_array_equal(actual, expected)
 
 
-def agree(expected, found):
-    for one, other in zip(expected, found, strict=True):
+def agree(expected, actual):
+    for one, other in zip(expected, actual, strict=True):
         assert one.dtype == other.dtype
         np.testing.assert_array_equal(other, one)
 
@@ -74,8 +74,8 @@ def test_an_index_from_a_file_searches_there(gpu, rng, tmp_path):
     here.save(tmp_path / "codes.index")
     there = HammingIndex.load(tmp_path / "codes.index", device="cuda")
     assert there.device == "cuda"
-    for expected, found in zip(here.search(queries, 7), there.search(queries, 7), strict=True):
-        np.testing.assert_array_equal(found, expected)
+    for expected, actual in zip(here.search(queries, 7), there.search(queries, 7), strict=True):
+        np.testing.assert_array_equal(actual, expected)
 
 
 def test_too_many_codes_at_one_distance_are_sorted_whole(gpu, rng, monkeypatch):
@@ -83,8 +83,8 @@ def test_too_many_codes_at_one_distance_are_sorted_whole(gpu, rng, monkeypatch):
     base = packed(rng, 300, 8)
     base[50:250] = base[0]
     here, there = (HammingIndex(8, device=device).add(base) for device in ("cpu", "cuda"))
-    for expected, found in zip(here.search(base[:4], 20), there.search(base[:4], 20), strict=True):
-        np.testing.assert_array_equal(found, expected)
+    for expected, actual in zip(here.search(base[:4], 20), there.search(base[:4], 20), strict=True):
+        np.testing.assert_array_equal(actual, expected)
 
 
 def test_answers_come_on_the_device_of_the_question(gpu, rng):
@@ -127,8 +127,8 @@ def test_auto_takes_the_processor_for_what_a_gpu_does_not_do(gpu, rng, monkeypat
     index = HammingIndex(16, device="auto").add(base[:, :2])
     monkeypatch.setattr(devices.Device, "free", lambda self: 0)
     expected = HammingIndex(16).add(base[:, :2]).search(base[:, :2], 3)
-    for found, right in zip(index.search(base[:, :2], 3), expected, strict=True):
-        np.testing.assert_array_equal(found, right)
+    for actual, right in zip(index.search(base[:, :2], 3), expected, strict=True):
+        np.testing.assert_array_equal(actual, right)
     with pytest.raises(MemoryError, match="free"):
         HammingIndex(16, device="cuda").add(base[:, :2]).search(base[:, :2], 3)
     metrics.distance_histogram(base[:, :2], base[:, :2], labels, labels, device="auto")

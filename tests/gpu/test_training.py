@@ -70,14 +70,14 @@ def test_it_learns_from_pairs(gpu, points, rng):
     i, j = rng.integers(0, 60, (2, 600))
     i, j = i[i != j], j[i != j]
     y = np.where(points[1][i] == points[1][j], 0.8, -0.6) + 0.1 * rng.random(len(i))
-    given = affinity.from_pairs(i, j, y, 60)
+    pairs = affinity.from_pairs(i, j, y, 60)
     there, here = (
-        MACHash(**{**SMALL, "refine": BRIEF}, device=device).fit(points[0], affinity=given)
+        MACHash(**{**SMALL, "refine": BRIEF}, device=device).fit(points[0], affinity=pairs)
         for device in ("cuda", "cpu")
     )
     # Few points have optima far apart; but what it says of its own is right.
     codes = unpack(there.codes_, SMALL["n_bits"])
-    assert there.loss_ == pytest.approx(losses.total(codes, given, "ksh"), rel=1e-9)
+    assert there.loss_ == pytest.approx(losses.total(codes, pairs, "ksh"), rel=1e-9)
     assert there.loss_ < 1.2 * here.loss_
 
 
@@ -85,13 +85,13 @@ def test_it_learns_from_pairs(gpu, points, rng):
 @pytest.mark.parametrize("hash_function", ["linear", "network"])
 def test_features_that_are_not_held(gpu, points, monkeypatch, hash_function, kept):
     X, y = points
-    held = trained((X.astype(np.uint8), y), "cuda", hash_function=hash_function)
+    model = trained((X.astype(np.uint8), y), "cuda", hash_function=hash_function)
     monkeypatch.setattr("auxhash.mac.hashfunctions.features.FREE_MEMORY_SHARE", 0.0)
     monkeypatch.setattr("auxhash.mac.hashfunctions.features.SINGLE_SHARE", kept)
     monkeypatch.setattr("auxhash.compute.device.ROWS_PER_TASK", 16)  # in several parts
-    for given in (X, X.astype(np.uint8)):
-        other = trained((given, y), "cuda", hash_function=hash_function)
-        assert other.loss_ == pytest.approx(held.loss_, rel=0.06)
+    for values in (X, X.astype(np.uint8)):
+        other = trained((values, y), "cuda", hash_function=hash_function)
+        assert other.loss_ == pytest.approx(model.loss_, rel=0.06)
 
 
 @pytest.mark.parametrize("hash_function", ["linear", "rbf", "network"])
@@ -99,15 +99,15 @@ def test_points_that_stay_with_the_processor(gpu, points, monkeypatch, tmp_path,
     X, y = points
     np.save(tmp_path / "X.npy", X.astype(np.uint8))
     mapped = np.load(tmp_path / "X.npy", mmap_mode="r")
-    held = trained((mapped, y), "cuda", hash_function=hash_function)
+    model = trained((mapped, y), "cuda", hash_function=hash_function)
     monkeypatch.setattr("auxhash.compute.device.POINTS_SHARE", 0.0)
     np.testing.assert_array_equal(
-        trained((mapped, y), "cuda", hash_function=hash_function).codes_, held.codes_
+        trained((mapped, y), "cuda", hash_function=hash_function).codes_, model.codes_
     )
     monkeypatch.setattr("auxhash.mac.hashfunctions.features.FREE_MEMORY_SHARE", 0.0)
     monkeypatch.setattr("auxhash.compute.device.ROWS_PER_TASK", 16)  # in several parts
     streamed = trained((mapped, y), "cuda", hash_function=hash_function)
-    assert streamed.loss_ == pytest.approx(held.loss_, rel=0.06)
+    assert streamed.loss_ == pytest.approx(model.loss_, rel=0.06)
 
 
 def test_gradient_steps_alone(gpu, points):
@@ -128,18 +128,18 @@ def test_other_groups_of_what_was_drawn_there_stay(gpu, points):
 
 
 def test_pairs_drawn_there_are_drawn_here_once_and_when_needed(gpu, points, monkeypatch):
-    found, drawn = trained(points, "cuda", refine=None).affinity_, []
+    pairs, drawn = trained(points, "cuda", refine=None).affinity_, []
     draw = build.drawn_from_labels
     monkeypatch.setattr(build, "drawn_from_labels", lambda *how: drawn.append(how) or draw(*how))
-    for some in (found, pickle.loads(pickle.dumps(found)), copy.copy(found)):
+    for some in (pairs, pickle.loads(pickle.dumps(pairs)), copy.copy(pairs)):
         drawn.clear()
         assert repr(some) == "Affinity(pairs of 60 points, not drawn yet, y is a similarity)"
         for name in ("_repr_html_", "_ipython_display_", "shape", "__array__"):  # of a notebook
             with pytest.raises(AttributeError, match=f"no attribute '{name}'"):
                 getattr(some, name)
         assert not drawn
-        told = f"Affinity({len(some)} pairs of 60 points, y is a similarity)"
-        assert repr(some) == told
+        message = f"Affinity({len(some)} pairs of 60 points, y is a similarity)"
+        assert repr(some) == message
         assert not hasattr(some, "_repr_html_")
         assert some.nbytes > 4 * len(some.y)
         assert len(drawn) == 1
@@ -240,9 +240,9 @@ def test_points_on_a_gpu_get_codes_there(gpu, points, hash_function):
     model = trained(points, "cpu", hash_function=hash_function)
     there = gpu.put(X)
     for name in ("encode", "transform", "decision_function"):
-        given, expected = getattr(model, name)(there), getattr(model, name)(X)
-        assert devices.of(given) == gpu
-        np.testing.assert_allclose(gpu.fetch(given), expected, rtol=1e-9, atol=1e-9)
+        moved, expected = getattr(model, name)(there), getattr(model, name)(X)
+        assert devices.of(moved) == gpu
+        np.testing.assert_allclose(gpu.fetch(moved), expected, rtol=1e-9, atol=1e-9)
     with pytest.raises(ValueError, match="features"):
         model.encode(there[:, :3])
     with pytest.raises(ValueError, match="NaN"):
@@ -258,9 +258,9 @@ def test_points_on_a_gpu_get_codes_of_a_model_without_labels(gpu, points, metric
     X = points[0]
     model = NeighborHash(8, metric, hash_function, n_steps=5, random_state=0).fit(X)
     for name in ("encode", "decision_function"):
-        given, expected = getattr(model, name)(gpu.put(X)), getattr(model, name)(X)
-        assert devices.of(given) == gpu
-        np.testing.assert_allclose(gpu.fetch(given), expected, rtol=1e-9, atol=1e-9)
+        moved, expected = getattr(model, name)(gpu.put(X)), getattr(model, name)(X)
+        assert devices.of(moved) == gpu
+        np.testing.assert_allclose(gpu.fetch(moved), expected, rtol=1e-9, atol=1e-9)
 
 
 def test_slopes_of_the_rank_are_the_same(gpu, rng):
@@ -286,13 +286,13 @@ def test_other_methods_take_them_too(gpu, points):
 
 
 def test_what_is_not_for_a_gpu_is_refused(gpu, points):
-    for settings, told in [
+    for settings, message in [
         ({"z_step": "cut"}, "descent"),
         ({"start": "zeros", "z_step": "cut"}, "descent"),
         ({"hash_function": "trees"}, "processor"),
         ({"device": "gpu"}, "device"),
     ]:
-        with pytest.raises(ValueError, match=told):
+        with pytest.raises(ValueError, match=message):
             MACHash(**{**SMALL, "device": "cuda", **settings}).fit(*points)
 
 
@@ -307,9 +307,9 @@ def test_what_is_not_for_a_gpu_is_refused(gpu, points):
 )
 def test_auto_takes_the_processor_for_what_is_not_for_a_gpu(gpu, points, settings):
     quick = {"refine": None, "max_iter": 1, **settings}
-    found, here = (trained(points, device, **quick) for device in ("auto", "cpu"))
-    assert found.device_ == "cpu"
-    np.testing.assert_array_equal(found.codes_, here.codes_)
+    result, here = (trained(points, device, **quick) for device in ("auto", "cpu"))
+    assert result.device_ == "cpu"
+    np.testing.assert_array_equal(result.codes_, here.codes_)
 
 
 def test_too_little_memory_is_told_before_anything_is_trained(gpu, points, monkeypatch):
@@ -357,12 +357,12 @@ def test_tensors_of_pytorch_stay_there(points):
     there = torch.from_numpy(X).cuda()
     for model in (trained(points, "cuda"), trained((there, y), "cuda")):
         for name in ("encode", "transform", "decision_function"):
-            found, expected = getattr(model, name)(there), getattr(model, name)(X)
-            assert isinstance(found, torch.Tensor)
-            assert found.device == there.device
-            np.testing.assert_allclose(found.cpu().numpy(), expected, rtol=1e-9, atol=1e-9)
+            result, expected = getattr(model, name)(there), getattr(model, name)(X)
+            assert isinstance(result, torch.Tensor)
+            assert result.device == there.device
+            np.testing.assert_allclose(result.cpu().numpy(), expected, rtol=1e-9, atol=1e-9)
     index = auxhash.HammingIndex(6, device="cuda").add(model.codes_)
     codes = model.encode(there)
-    for found, expected in zip(index.search(codes, 3), index.search(model.codes_, 3), strict=True):
-        assert isinstance(found, torch.Tensor)
-        np.testing.assert_array_equal(found.cpu().numpy(), expected)
+    for result, expected in zip(index.search(codes, 3), index.search(model.codes_, 3), strict=True):
+        assert isinstance(result, torch.Tensor)
+        np.testing.assert_array_equal(result.cpu().numpy(), expected)

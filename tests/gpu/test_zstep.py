@@ -59,10 +59,10 @@ def test_the_same_pairs_are_drawn(gpu, rng, sizes):
 
 def test_what_is_not_drawn_there_is_drawn_here(gpu, rng):
     y = rng.integers(0, 2, (30, 3))
-    found = from_labels(gpu, y, 4, 4, rng)
-    assert not isinstance(found, DeviceAffinity)
-    found = from_labels(gpu, y[:, 0], None, 4, rng)
-    assert not isinstance(found, DeviceAffinity)
+    pairs = from_labels(gpu, y, 4, 4, rng)
+    assert not isinstance(pairs, DeviceAffinity)
+    pairs = from_labels(gpu, y[:, 0], None, 4, rng)
+    assert not isinstance(pairs, DeviceAffinity)
 
 
 @pytest.mark.parametrize("b", [1, 5, 64, 70, 130])
@@ -96,8 +96,8 @@ def test_all_colours_in_one_launch(gpu, rng, monkeypatch, threads):
     codes = []
     for sharing in ((), (threads,)):
         monkeypatch.setattr(zstep_gpu, "SHARING", sharing)
-        found = z_step(problem, Z, penalty, get("descent"), 2, np.random.default_rng(0))
-        codes.append(gpu.fetch(found.Z))
+        result = z_step(problem, Z, penalty, get("descent"), 2, np.random.default_rng(0))
+        codes.append(gpu.fetch(result.Z))
     np.testing.assert_array_equal(*codes)
 
 
@@ -111,7 +111,7 @@ def test_points_with_more_edges_than_a_block_holds(gpu, rng):
     H, mu = signs(rng, n, b), 0.02 * here.last_mu  # more than the two pairs of the others pull
     Z = H.copy()
     Z[:2] = signs(rng, 2, b)
-    found = z_step(there, gpu.put(Z), Penalty(gpu.put(H), mu), get("descent"), 1, rng)
+    result = z_step(there, gpu.put(Z), Penalty(gpu.put(H), mu), get("descent"), 1, rng)
 
     linear = Penalty(H, mu).linear()
     order = gpu.fetch(there.colours.order)
@@ -119,7 +119,7 @@ def test_points_with_more_edges_than_a_block_holds(gpu, rng):
         for k in range(b):
             if Z[hub, k] * (here.fields(Z) + linear)[hub, k] > 0:
                 Z[hub, k] *= -1
-    np.testing.assert_array_equal(gpu.fetch(found.Z), Z)
+    np.testing.assert_array_equal(gpu.fetch(result.Z), Z)
 
 
 @pytest.mark.parametrize("b", [3, 66])
@@ -131,13 +131,13 @@ def test_a_sweep_never_raises_the_loss_and_ends_where_no_flip_lowers_it(gpu, rng
     Z = gpu.put(signs(rng, 40, b))
     values = [problem.penalized(Z, penalty)]
     for _ in range(30):
-        found = z_step(problem, Z, penalty, get("descent"), 1, rng)
-        assert found.value == pytest.approx(problem.penalized(found.Z, penalty), rel=1e-12)
-        values.append(found.value)
-        Z = found.Z
-        if found.converged:
+        result = z_step(problem, Z, penalty, get("descent"), 1, rng)
+        assert result.value == pytest.approx(problem.penalized(result.Z, penalty), rel=1e-12)
+        values.append(result.value)
+        Z = result.Z
+        if result.converged:
             break
-    assert found.converged
+    assert result.converged
     assert all(after <= before + 1e-9 for before, after in pairwise(values))
     change = -2 * gpu.fetch(Z) * (gpu.fetch(problem.fields(Z)) + gpu.fetch(penalty.linear()))
     assert change.min() >= -1e-9 * problem.last_mu

@@ -21,28 +21,28 @@ def few(monkeypatch, briefly_refined):
 
 
 def test_each_stage_goes_on_from_the_best():
-    found = choose(X, y, {"n_bits": 4})
-    assert set(found.settings) == {"loss", "hash_function", "n_similar", "n_dissimilar"}
-    assert len(found.rows) == 3 + 1 + 2  # hash functions, another loss, pairs other than 100 / 500
-    assert "20 held-out points among 80" in found.protocol
-    assert "too short" not in found.protocol
-    assert found.settings == choose(X, y, {"n_bits": 4}).settings
+    choice = choose(X, y, {"n_bits": 4})
+    assert set(choice.settings) == {"loss", "hash_function", "n_similar", "n_dissimilar"}
+    assert len(choice.rows) == 3 + 1 + 2  # hash functions, another loss, pairs other than 100 / 500
+    assert "20 held-out points among 80" in choice.protocol
+    assert "too short" not in choice.protocol
+    assert choice.settings == choose(X, y, {"n_bits": 4}).settings
 
 
 def test_the_best_is_taken_however_small_its_lead(monkeypatch, precisions):
     precisions({"hash_function": "network"}, 0.801)
     precisions({"loss": "ee"}, 0.802)
     precisions({"n_similar": 10}, 0.803)
-    found = choose(X, y)
-    assert found.settings == {
+    choice = choose(X, y)
+    assert choice.settings == {
         "hash_function": "network", "loss": "ee", "n_similar": 10, "n_dissimilar": 20,
     }  # fmt: skip
-    assert {row["points"] for row in found.rows} == {80}  # no network is judged on fewer
+    assert {row["points"] for row in choice.rows} == {80}  # no network is judged on fewer
 
 
 def test_of_equals_the_cheapest_is_taken(precisions):
-    found = choose(X, y)
-    assert found.settings == {
+    choice = choose(X, y)
+    assert choice.settings == {
         "hash_function": "linear", "loss": "ksh", "n_similar": 5, "n_dissimilar": 10,
     }  # fmt: skip
 
@@ -64,10 +64,10 @@ def precisions(monkeypatch):
 
 def test_what_is_fixed_is_not_varied():
     fixed = {"n_bits": 6, "hash_function": "linear", "n_similar": 5, "n_dissimilar": 10}
-    found = choose(X, y, {**fixed, "z_step": "cut"})
-    assert set(found.settings) == {"loss"}
-    assert len(found.rows) == 2
-    assert all({**fixed, "z_step": "cut"}.items() <= row.items() for row in found.rows)
+    choice = choose(X, y, {**fixed, "z_step": "cut"})
+    assert set(choice.settings) == {"loss"}
+    assert len(choice.rows) == 2
+    assert all({**fixed, "z_step": "cut"}.items() <= row.items() for row in choice.rows)
 
 
 def test_a_limit_is_kept_and_what_was_not_tried_is_said(monkeypatch):
@@ -81,9 +81,9 @@ def test_a_limit_is_kept_and_what_was_not_tried_is_said(monkeypatch):
     monkeypatch.setattr(MACHash, "fit", timed)
     monkeypatch.setattr(module, "LOSSES", ("ksh",))
     monkeypatch.setattr(module, "PAIRS", ((100, 500),))
-    found = choose(X, y, {"n_bits": 4}, seconds=60)
-    assert [row["hash_function"] for row in found.rows] == ["linear", "rbf"]
-    assert found.protocol.endswith("The 60 s for it were too short for hash_function network")
+    choice = choose(X, y, {"n_bits": 4}, seconds=60)
+    assert [row["hash_function"] for row in choice.rows] == ["linear", "rbf"]
+    assert choice.protocol.endswith("The 60 s for it were too short for hash_function network")
 
 
 def test_ctrl_c_in_a_trial_ends_the_choice(monkeypatch):
@@ -97,12 +97,12 @@ def test_ctrl_c_in_a_trial_ends_the_choice(monkeypatch):
 
 def test_without_time_nothing_is_tried_and_the_defaults_are_taken(monkeypatch):
     monkeypatch.setattr(MACHash, "fit", None)  # no training begins
-    found = choose(X, y, seconds=1e-9)
-    assert found.rows == []
-    assert found.settings == {
+    choice = choose(X, y, seconds=1e-9)
+    assert choice.rows == []
+    assert choice.settings == {
         "loss": "ksh", "hash_function": "linear", "n_similar": 100, "n_dissimilar": 500,
     }  # fmt: skip
-    assert found.protocol.endswith("loss ee, n_similar 5 with n_dissimilar 10, "
+    assert choice.protocol.endswith("loss ee, n_similar 5 with n_dissimilar 10, "
                                    "n_similar 10 with n_dissimilar 20")  # fmt: skip
     with pytest.raises(ValueError, match="seconds must be a number above 0, got 0"):
         choose(X, y, seconds=0)
@@ -134,12 +134,12 @@ def test_too_few_points():
 
 def test_settled_values_of_any_kind():
     """Settings that were tried before are recognised by what they are, not by ==."""
-    held = X[:10], y[:10]
+    validation = X[:10], y[:10]
     fixed = {"n_similar": 5, "n_dissimilar": 10, "loss": lambda d, y, b: (d / b - (y < 0)) ** 2}
-    found = choose(X, y, {**fixed, "validation": held, "refine": None, "max_iter": 1})
-    assert len(found.rows) == 3
-    assert set(found.settings) == {"hash_function"}
-    assert all(row["validation"] is held for row in found.rows)
+    choice = choose(X, y, {**fixed, "validation": validation, "refine": None, "max_iter": 1})
+    assert len(choice.rows) == 3
+    assert set(choice.settings) == {"hash_function"}
+    assert all(row["validation"] is validation for row in choice.rows)
 
 
 @pytest.mark.parametrize(

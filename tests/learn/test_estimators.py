@@ -375,10 +375,13 @@ def test_labels_as_pandas_gives_them():
     text = np.array(list("abc"))[y]
     quick = {"n_bits": 4, "n_similar": 3, "n_dissimilar": 5, "random_state": 0}
     expected = TwoStepHash(**quick).fit(X, y).codes_
-    given = [pandas.Series(y), *(pandas.Series(y, dtype=kind) for kind in ("Int64", "category"))]
-    given += [pandas.Series(text, dtype=kind) for kind in ("string", "object", "category")]
-    given += [pandas.Categorical(text), pandas.DataFrame({"y": y}), y.astype(object)]
-    for labels in given:
+    labelings = [
+        pandas.Series(y),
+        *(pandas.Series(y, dtype=kind) for kind in ("Int64", "category")),
+    ]
+    labelings += [pandas.Series(text, dtype=kind) for kind in ("string", "object", "category")]
+    labelings += [pandas.Categorical(text), pandas.DataFrame({"y": y}), y.astype(object)]
+    for labels in labelings:
         hasher = TwoStepHash(**quick).fit(pandas.DataFrame(X).astype("Float64"), labels)
         np.testing.assert_array_equal(hasher.codes_, expected)
         assert hasher.labels_.dtype.kind in "iU"  # as a model file holds them; no float, no object
@@ -412,14 +415,16 @@ def test_a_row_that_outweighs_all_others_is_told(digits, size, dtype):
     X, y = digits[0][:60].astype(dtype), digits[1][:60]
     ITQ(4).fit(X)  # without a word
     X[17, 5] = size
-    told = f"row 17 of X outweighs all other 59 together (column 5 of row 17 holds {size:g})"
+    message = f"row 17 of X outweighs all other 59 together (column 5 of row 17 holds {size:g})"
     for method in (ITQ(4), TwoStepHash(4, n_similar=2, n_dissimilar=10)):
-        with np.errstate(all="ignore"), pytest.warns(UserWarning, match=re.escape(told)):
+        with np.errstate(all="ignore"), pytest.warns(UserWarning, match=re.escape(message)):
             method.fit(X, y)
     X[[3, 40], 8] = size
-    told = "3 rows of X outweigh all other 57 together (column 5 of row 17 holds"
+    message = "3 rows of X outweigh all other 57 together (column 5 of row 17 holds"
     if abs(size) == 1e6:
-        with pytest.warns(UserWarning, match=re.escape(told).replace("17", ".*").replace("5", ".")):
+        with pytest.warns(
+            UserWarning, match=re.escape(message).replace("17", ".*").replace("5", ".")
+        ):
             ITQ(4).fit(X)
     cosine = auxhash.NeighborHash(4, metric="cosine", n_steps=2, hash_function="linear")
     cosine.fit(X)  # lengths do not count
@@ -481,8 +486,8 @@ def test_a_column_of_labels_is_its_labels(digits):
     column = TwoStepHash(**SMALL).fit(X, y[:, None])
     np.testing.assert_array_equal(plain.codes_, column.codes_)
     assert plain.score(queries, labels) == column.score(queries, labels[:, None])
-    held = {"validation": (queries, labels[:, None])}
-    np.testing.assert_array_equal(TwoStepHash(**SMALL, **held).fit(X, y).codes_, plain.codes_)
+    settings = {"validation": (queries, labels[:, None])}
+    np.testing.assert_array_equal(TwoStepHash(**SMALL, **settings).fit(X, y).codes_, plain.codes_)
 
 
 def test_sparse_labels(digits):
@@ -600,7 +605,7 @@ def test_outputs_that_are_no_numbers(digits):
 def test_small_numbers_of_numpy_are_as_good_as_python_s(digits, small):
     X, y = digits[0][:200], digits[1][:200]
     plain = {name: value.item() for name, value in small.items()}
-    fits = [MACHash(**{**SMALL, "refine": None, **given}).fit(X, y) for given in (small, plain)]
+    fits = [MACHash(**{**SMALL, "refine": None, **more}).fit(X, y) for more in (small, plain)]
     steps = [[(step.mu, step.loss) for step in hasher.history_] for hasher in fits]
     assert steps[0] == steps[1]
     assert len(steps[0]) > 2
@@ -651,8 +656,8 @@ def test_going_on_forgets_nothing(digits, hash_function):
     settings = {**SMALL, "n_bits": 16, "hash_function": hash_function, "refine": None}
 
     def precision(hasher):
-        found, held = hasher.encode(queries), hasher.encode(X[base])
-        return metrics.precision_at_k(found, held, labels, y[base], 50)
+        asked_codes, base_codes = hasher.encode(queries), hasher.encode(X[base])
+        return metrics.precision_at_k(asked_codes, base_codes, labels, y[base], 50)
 
     gains = []
     for seed in range(3 if SOAK else 1):
@@ -678,12 +683,12 @@ def test_mac_ends_sooner_where_refinement_follows(digits, monkeypatch):
         fitted = MACHash(**{**SMALL, **settings}).fit(X, y)
         return [step.loss for step in fitted.history_ if step.mu < np.inf]
 
-    whole = path(refine=None)
-    gains = [(before - after) / after for before, after in pairwise(whole)]
+    losses = path(refine=None)
+    gains = [(before - after) / after for before, after in pairwise(losses)]
     few = next(number for number, gain in enumerate(gains, 2) if gain < 0.01)
-    assert 1 < few < len(whole)
-    assert path() == path(tol=0.01, refine=None) == whole[:few]
-    assert path(tol=None) == whole
+    assert 1 < few < len(losses)
+    assert path() == path(tol=0.01, refine=None) == losses[:few]
+    assert path(tol=None) == losses
     tree = DecisionTreeClassifier(max_depth=1)  # which cannot be refined
     own = {"hash_function": tree, "refine": "auto"}
     assert len(path(**own, tol=0.01)) < len(path(**own)) == len(path(**own, tol=None))

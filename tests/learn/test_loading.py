@@ -80,9 +80,9 @@ def through_file(hasher, path, **options):
 )
 def test_solvers_come_back_with_their_settings(solver, path):
     hasher = TwoStepHash(n_bits=4, z_step=solver, **FEW).fit(X, y)
-    found = through_file(hasher, path)
-    assert found.z_step == solver
-    np.testing.assert_array_equal(found.fit(X, y).codes_, hasher.codes_)
+    loaded = through_file(hasher, path)
+    assert loaded.z_step == solver
+    np.testing.assert_array_equal(loaded.fit(X, y).codes_, hasher.codes_)
 
 
 @pytest.mark.parametrize("name", HASHERS)
@@ -97,53 +97,53 @@ def test_every_estimator_can_be_copied(name, copied):
 @pytest.mark.parametrize("name", HASHERS)
 def test_every_estimator_comes_back(name, path):
     hasher = fitted(name)
-    found = through_file(hasher, path)
-    assert type(found) is type(hasher)
-    assert repr(found.get_params()) == repr(hasher.get_params())
+    loaded = through_file(hasher, path)
+    assert type(loaded) is type(hasher)
+    assert repr(loaded.get_params()) == repr(hasher.get_params())
     for points in (X, X[:1], X.astype(np.float32)):
-        outputs = found.decision_function(points)
+        outputs = loaded.decision_function(points)
         assert outputs.tobytes() == hasher.decision_function(points).tobytes()
-    np.testing.assert_array_equal(found.encode(X), hasher.encode(X))
-    assert found.score(X, y, k=10) == hasher.score(X, y, k=10)
-    assert found.n_features_in_ == 6
-    assert found.fingerprint_ == hasher.fingerprint_
-    assert found.data_fingerprint_ == hasher.data_fingerprint_
-    assert list(found.get_feature_names_out()) == list(hasher.get_feature_names_out())
-    assert set(vars(hasher)) - set(vars(found)) <= set(NOT_SAVED)
+    np.testing.assert_array_equal(loaded.encode(X), hasher.encode(X))
+    assert loaded.score(X, y, k=10) == hasher.score(X, y, k=10)
+    assert loaded.n_features_in_ == 6
+    assert loaded.fingerprint_ == hasher.fingerprint_
+    assert loaded.data_fingerprint_ == hasher.data_fingerprint_
+    assert list(loaded.get_feature_names_out()) == list(hasher.get_feature_names_out())
+    assert set(vars(hasher)) - set(vars(loaded)) <= set(NOT_SAVED)
     first = path.read_bytes()
-    found.save(path)
+    loaded.save(path)
     assert path.read_bytes() == first
 
 
 def test_what_was_learnt_is_kept(path):
     hasher = MACHash(n_bits=4, validation=0.2, **FEW).fit(X, y)
-    found = through_file(hasher, path)
+    loaded = through_file(hasher, path)
     times = dict.fromkeys(TIMES, 0.0)
-    assert [replace(step, **times) for step in found.history_] == [
+    assert [replace(step, **times) for step in loaded.history_] == [
         replace(step, **times) for step in hasher.history_
     ]
-    assert all(math.isnan(getattr(step, name)) for step in found.history_ for name in TIMES)
-    assert found.loss_ == hasher.loss_
-    assert found.n_iter_ == hasher.n_iter_
-    assert not hasattr(found, "affinity_")
+    assert all(math.isnan(getattr(step, name)) for step in loaded.history_ for name in TIMES)
+    assert loaded.loss_ == hasher.loss_
+    assert loaded.n_iter_ == hasher.n_iter_
+    assert not hasattr(loaded, "affinity_")
 
 
 def test_labels_of_any_type(path):
     for labels in (y.astype(str), y.astype(str).astype(object), y > 1, np.eye(4, dtype=int)[y]):
         hasher = MACHash(n_bits=4, max_iter=1, **BRIEF).fit(X, labels)
-        found = through_file(hasher, path)
-        assert found.labels_.dtype == hasher.labels_.dtype
-        np.testing.assert_array_equal(found.labels_, hasher.labels_)
-        assert found.score(X, labels) == hasher.score(X, labels)
+        loaded = through_file(hasher, path)
+        assert loaded.labels_.dtype == hasher.labels_.dtype
+        np.testing.assert_array_equal(loaded.labels_, hasher.labels_)
+        assert loaded.score(X, labels) == hasher.score(X, labels)
 
 
 def test_feature_names_and_output_container(path):
     pandas = pytest.importorskip("pandas")
     frame = pandas.DataFrame(X, columns=list("abcdef"))
     hasher = baselines.LSH(n_bits=4, random_state=0).set_output(transform="pandas").fit(frame)
-    found = through_file(hasher, path)
-    assert list(found.feature_names_in_) == list("abcdef")
-    pandas.testing.assert_frame_equal(found.transform(frame), hasher.transform(frame))
+    loaded = through_file(hasher, path)
+    assert list(loaded.feature_names_in_) == list("abcdef")
+    pandas.testing.assert_frame_equal(loaded.transform(frame), hasher.transform(frame))
 
 
 @pytest.mark.parametrize(
@@ -151,29 +151,29 @@ def test_feature_names_and_output_container(path):
 )
 def test_files_hold_no_data_that_parameters_are(validation, path):
     init = np.where(np.random.default_rng(0).normal(size=(120, 4)) > 0, 1, -1)
-    given = {"init": init, "validation": validation}
-    hasher = MACHash(n_bits=4, **given, max_iter=1, **BRIEF).fit(X, y)
-    found = through_file(hasher, path)
+    settings = {"init": init, "validation": validation}
+    hasher = MACHash(n_bits=4, **settings, max_iter=1, **BRIEF).fit(X, y)
+    loaded = through_file(hasher, path)
     size = path.stat().st_size
-    assert (found.init.name, found.validation.name) == (
+    assert (loaded.init.name, loaded.validation.name) == (
         "codes of shape (120, 4)",
         "points of shape (9, 6)",
     )
     hasher.set_params(init=None, validation=None).save(path)
     assert size - path.stat().st_size < 300
     with pytest.raises(ValueError, match=r"(init|validation) was .* set_params\(\1=\.\.\.\)"):
-        clone(found).fit(X, y)
-    np.testing.assert_array_equal(found.set_params(**given).fit(X, y).codes_, hasher.codes_)
+        clone(loaded).fit(X, y)
+    np.testing.assert_array_equal(loaded.set_params(**settings).fit(X, y).codes_, hasher.codes_)
 
 
 def test_files_of_before_hold_them_and_load(path, monkeypatch):
     init = np.where(np.random.default_rng(0).normal(size=(120, 4)) > 0, 1, -1)
     hasher = MACHash(n_bits=4, init=init, validation=(X[:9], y[:9]), max_iter=1, **BRIEF).fit(X, y)
     monkeypatch.setattr("auxhash.model.fitted.OF_DATA", {})
-    found = through_file(hasher, path)
-    np.testing.assert_array_equal(found.init, init)
-    assert isinstance(found.validation, tuple)
-    np.testing.assert_array_equal(found.fit(X, y).codes_, hasher.codes_)
+    loaded = through_file(hasher, path)
+    np.testing.assert_array_equal(loaded.init, init)
+    assert isinstance(loaded.validation, tuple)
+    np.testing.assert_array_equal(loaded.fit(X, y).codes_, hasher.codes_)
 
 
 def test_files_hold_nothing_that_a_classifier_has_learnt_elsewhere(path):
@@ -190,16 +190,16 @@ def test_files_hold_nothing_that_a_classifier_has_learnt_elsewhere(path):
 
 def test_fitting_goes_on(path):
     hasher = MACHash(n_bits=4, warm_start=True, max_iter=2, **BRIEF).fit(X, y)
-    found = through_file(hasher, path)
-    assert found.fit(X, y).loss_ == hasher.fit(X, y).loss_
+    loaded = through_file(hasher, path)
+    assert loaded.fit(X, y).loss_ == hasher.fit(X, y).loss_
 
 
 @pytest.mark.parametrize("seeded", [np.random.default_rng, np.random.RandomState])
 def test_a_generator_goes_on_where_it_stood(seeded, path):
     hasher = MACHash(n_bits=4, **{**BRIEF, "random_state": seeded(5)}).fit(X, y)
-    found = through_file(hasher, path)
+    loaded = through_file(hasher, path)
     for _ in range(2):  # each fit draws from the generator: the second differs from the first
-        np.testing.assert_array_equal(found.fit(X, y).codes_, hasher.fit(X, y).codes_)
+        np.testing.assert_array_equal(loaded.fit(X, y).codes_, hasher.fit(X, y).codes_)
 
 
 def half(d, y, b):
@@ -212,17 +212,17 @@ def solver(bit, z, rng):
 
 @pytest.mark.parametrize("changes", [{"loss": half}, {"z_step": solver}], ids=["loss", "z_step"])
 def test_functions_are_kept_by_name(changes, path):
-    [(name, given)] = changes.items()
+    [(name, value)] = changes.items()
     hasher = MACHash(n_bits=4, max_iter=2, **BRIEF, **changes).fit(X, y)
-    found = through_file(hasher, path)
-    np.testing.assert_array_equal(found.encode(X), hasher.encode(X))
-    assert found.get_params()[name].name == given.__name__
+    loaded = through_file(hasher, path)
+    np.testing.assert_array_equal(loaded.encode(X), hasher.encode(X))
+    assert loaded.get_params()[name].name == value.__name__
     with pytest.raises(ValueError, match=rf"set_params\({name}=\.\.\.\), before fitting"):
-        found.fit(X, y)
+        loaded.fit(X, y)
     with pytest.raises(ValueError, match="by name only"):
-        through_file(found, path).fit(X, y)
-    found.set_params(**changes).fit(X, y)
-    np.testing.assert_array_equal(found.codes_, hasher.codes_)
+        through_file(loaded, path).fit(X, y)
+    loaded.set_params(**changes).fit(X, y)
+    np.testing.assert_array_equal(loaded.codes_, hasher.codes_)
 
 
 class Mine:
@@ -269,8 +269,8 @@ def test_a_registered_hash_function(path, monkeypatch):
 
     h = linear()
     hasher = TwoStepHash(n_bits=4, hash_function=type(h)(Doubled()), **FEW).fit(X, y)
-    found = through_file(hasher, path)
-    np.testing.assert_array_equal(found.decision_function(X), hasher.decision_function(X))
+    loaded = through_file(hasher, path)
+    np.testing.assert_array_equal(loaded.decision_function(X), hasher.decision_function(X))
     del registry.CLASSES["test.Doubled"]
     with pytest.raises(ModelFileError, match=r"'test\.Doubled' is unknown here"):
         auxhash.load(path)
@@ -292,11 +292,11 @@ def test_a_damaged_classifier_is_refused(path):
         data[rng.integers(len(data))] ^= 1 << rng.integers(8)
         modelfile.write(path, model._replace(arrays={**model.arrays, name: data}))
         try:
-            found = auxhash.load(path, trusted=trusted)
+            loaded = auxhash.load(path, trusted=trusted)
         except ModelFileError:
             refused += 1
         else:
-            np.testing.assert_array_equal(found.encode(X), hasher.encode(X))
+            np.testing.assert_array_equal(loaded.encode(X), hasher.encode(X))
     assert refused > tries * 2 / 3
 
 
@@ -503,8 +503,8 @@ def test_a_classifier_that_skops_stores_gives_the_same_bytes():
     trees = GradientBoostingClassifier(n_estimators=2, random_state=0)
     first, second = (sklearnmodels.to_bytes(clone(trees).fit(X, y)) for _ in range(2))
     assert first == second
-    found = sklearnmodels.from_bytes(first, sklearnmodels.types(first))
-    np.testing.assert_array_equal(found.predict_proba(X), trees.fit(X, y).predict_proba(X))
+    result = sklearnmodels.from_bytes(first, sklearnmodels.types(first))
+    np.testing.assert_array_equal(result.predict_proba(X), trees.fit(X, y).predict_proba(X))
 
 
 def test_a_kind_that_is_no_estimator(path):

@@ -56,16 +56,16 @@ def test_check_estimator(kind):
 def test_new_points_find_their_neighbours_better_than_with_itq(kind, metric, digits):
     X, _, queries = digits
     truth = nearest(X, queries, 10, metric)[0]
-    found = []
+    result = []
     for hasher in (
         ITQ(16, random_state=0),
         NeighborHash(16, metric, kind, n_steps=200 if SOAK else 60, random_state=0),
     ):
         hasher.fit(X)
-        found.append(
+        result.append(
             metrics.recall_at_k(hasher.encode(queries), hasher.codes_, neighbors=truth, k=20)
         )
-    assert found[1] > found[0]
+    assert result[1] > result[0]
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -129,12 +129,12 @@ def test_given_neighbours_take_the_place_of_those_found(digits, monkeypatch):
     table = nearest(X, k=10, metric="cosine")[0]
     monkeypatch.setattr(ranking, "Neighbors", ranking.Partners)  # given ones have no known order
     monkeypatch.setattr(ranking.synthetic, "PER_POINT", 0)  # nor queries of their own
-    found = clone(hasher).fit(X)
-    np.testing.assert_array_equal(clone(hasher).fit(X, neighbors=table).codes_, found.codes_)
+    model = clone(hasher).fit(X)
+    np.testing.assert_array_equal(clone(hasher).fit(X, neighbors=table).codes_, model.codes_)
     others = np.random.default_rng(0).permuted(table, axis=0)
     others[others == np.arange(len(X))[:, None]] -= 1
     other = clone(hasher).fit(X, neighbors=np.abs(others))
-    assert not np.array_equal(other.codes_, found.codes_)
+    assert not np.array_equal(other.codes_, model.codes_)
 
 
 def test_a_hash_function_with_settings_of_one_s_own(digits):
@@ -207,7 +207,7 @@ def test_killed_anywhere_it_ends_the_same(kind, tables, digits, tmp_path, monkey
     if kind == "network":
         own = hashfunctions.NetworkHash(16, decay=0.0, dropout=0.3, noise=0.1)
         hasher.set_params(hash_function=own)
-    whole = clone(hasher).fit(X)
+    model = clone(hasher).fit(X)
     steps = ranking.RankTraining._steps
 
     class KilledError(Exception):
@@ -218,20 +218,20 @@ def test_killed_anywhere_it_ends_the_same(kind, tables, digits, tmp_path, monkey
             yield step
             raise KilledError
 
-    for _ in range(len(whole.history_) - 1):
+    for _ in range(len(model.history_) - 1):
         with monkeypatch.context() as patch:
             patch.setattr(ranking.RankTraining, "_steps", killed)
             with pytest.raises(KilledError):
                 clone(hasher).fit(X, checkpoint=tmp_path)
     resumed = clone(hasher).fit(X, checkpoint=tmp_path)
-    np.testing.assert_array_equal(resumed.decision_function(X), whole.decision_function(X))
-    assert [s.rank for s in resumed.history_] == [s.rank for s in whole.history_]
+    np.testing.assert_array_equal(resumed.decision_function(X), model.decision_function(X))
+    assert [s.rank for s in resumed.history_] == [s.rank for s in model.history_]
     if tables:
-        np.testing.assert_array_equal(resumed.tables(X), whole.tables(X))
+        np.testing.assert_array_equal(resumed.tables(X), model.tables(X))
     with pytest.raises(ValueError, match="n_bits was 12 and is 13"):
         clone(hasher).set_params(n_bits=13).fit(X, checkpoint=tmp_path)
     again = clone(hasher).fit(X, checkpoint=tmp_path)  # finished: at once
-    np.testing.assert_array_equal(again.codes_, whole.codes_)
+    np.testing.assert_array_equal(again.codes_, model.codes_)
 
 
 @pytest.mark.skipif(os.name != "posix", reason="needs POSIX, for signals")
@@ -440,12 +440,12 @@ def test_faiss_takes_over_as_an_additive_quantiser(query_function, keeps_tables)
     again = faiss.deserialize_index(faiss.serialize_index(theirs))
     distances, hits = index.search_tables(hasher.tables(X[:40]), 12)
     for there in (theirs, again):
-        products, found = there.search(function.vectors(X[:40]), 12)
+        products, result = there.search(function.vectors(X[:40]), 12)
         np.testing.assert_allclose(-products, distances, rtol=1e-4, atol=1e-5)
         apart = np.diff(distances, axis=1, append=-np.inf) > 1e-4  # by more than rounding
         clear = apart & np.roll(apart, 1, axis=1)
         assert clear.mean() > 0.3
-        np.testing.assert_array_equal(found[clear], hits[clear])
+        np.testing.assert_array_equal(result[clear], hits[clear])
     with pytest.raises(ValueError, match=r"codebook must be of shape \(3, 256, n_dims\), got"):
         index.to_faiss(function.codebook[:2])
 
@@ -478,17 +478,17 @@ def test_queries_with_relevant_rows_are_learnt_from_beside_neighbours():
         clone(hasher).fit(X, **more) for more in ({}, {"queries": Q[rows], "relevant": rows})
     )
 
-    def found(model, row_numbers):
+    def share_found(model, row_numbers):
         index = HammingIndex(24).add(model.codes_)
         hits = index.search_tables(tables_from_outputs(model.decision_function(Q[row_numbers])), 20)
         return np.mean([row in near for row, near in zip(row_numbers, hits[1], strict=True)])
 
-    assert found(asked, new) > 1.5 * found(alone, new)
+    assert share_found(asked, new) > 1.5 * share_found(alone, new)
     weighted = csr_array((np.ones(300), (np.arange(300), rows)), shape=(300, 400))
     again = clone(hasher).fit(X, queries=Q[rows], relevant=weighted)
-    assert found(again, new) > 1.5 * found(alone, new)
-    given = NeighborHash(24, "euclidean", "network", n_steps=3, random_state=0, max_points=50)
-    assert given.fit(X, queries=Q[rows], relevant=rows).n_learnt_ == 400
+    assert share_found(again, new) > 1.5 * share_found(alone, new)
+    limited = NeighborHash(24, "euclidean", "network", n_steps=3, random_state=0, max_points=50)
+    assert limited.fit(X, queries=Q[rows], relevant=rows).n_learnt_ == 400
 
 
 @pytest.mark.parametrize(

@@ -40,10 +40,10 @@ class OwnHash:
     def prepare(self, X, rng):
         return self
 
-    def features(self, X, n_jobs=None):
+    def features(self, X):
         return np.column_stack([X, np.ones(len(X))])
 
-    def refit(self, F, Z, bits, weight=None, n_jobs=None):
+    def refit(self, F, Z, bits, weight=None):
         W = np.zeros((F.shape[1], Z.shape[1])) if self.W is None else self.W.copy()
         for k in bits:
             w = np.ones(len(F)) if weight is None else np.sqrt(weight[:, k])
@@ -55,7 +55,7 @@ class OwnHash:
         W[:, bits] = other.W[:, bits]
         return OwnHash(W)
 
-    def decision(self, F, n_jobs=None):
+    def decision(self, F):
         return F @ self.W
 
 
@@ -66,14 +66,14 @@ def own_solver(bit, z, rng):
     return new if bit.energy(new) < bit.energy(z) else z
 
 
-def module_for(X):
+def module_for(X, n_bits=N_BITS):
     from torch import manual_seed, nn
 
     from auxhash.learn.torch import ModuleHash
 
     manual_seed(0)
     n_inputs = int(np.prod(X.shape[1:]))
-    module = nn.Sequential(nn.Flatten(), nn.Linear(n_inputs, 8), nn.ReLU(), nn.Linear(8, N_BITS))
+    module = nn.Sequential(nn.Flatten(), nn.Linear(n_inputs, 8), nn.ReLU(), nn.Linear(8, n_bits))
     return ModuleHash(module, epochs=3, more_epochs=1, batch=32, rate=1e-2)
 
 
@@ -186,9 +186,9 @@ def quick(monkeypatch, briefly_refined):
     monkeypatch.setitem(sys.modules, "cupy", None)
 
 
-def hash_function_of(case, X):
+def hash_function_of(case, X, n_bits=N_BITS):
     name = case["hash_function"]
-    return module_for(X) if name == "torch module" else HASH_FUNCTIONS[name]
+    return module_for(X, n_bits) if name == "torch module" else HASH_FUNCTIONS[name]
 
 
 def affinity_of(case, y):
@@ -255,15 +255,16 @@ def first_codes():
 
 
 def check_encodes(model, X, case, path):
-    """A file gives the same model again."""
+    """A file gives the same model again, which is returned."""
     codes = model.encode(X)
-    assert codes.shape == (N, 1)
+    assert codes.shape == (N, -(-model.n_bits // 8))
     model.save(path)
-    module = module_for(X).module if case["hash_function"] == "torch module" else None
+    module = module_for(X, model.n_bits).module if case["hash_function"] == "torch module" else None
     loaded = auxhash.load(path, module=module)
     np.testing.assert_array_equal(loaded.encode(X), codes)
     assert [step.__class__ for step in loaded.history_] == [type(step) for step in model.history_]
     assert model.device_ == "cpu"
+    return loaded
 
 
 def check_mac(model, case):
@@ -276,10 +277,10 @@ def check_mac(model, case):
     assert steps[0].mu == 0 or case["fits"] == "warm"
     if case["method"] == "TwoStepHash":
         assert len(steps) == 1
-    held = 15 if case["validation"] in ("fraction", "by neighbors") else 0
-    assert len(model.codes_) == N - held
-    found = losses.total(unpack(model.codes_, N_BITS), model.affinity_, case["loss"])
-    assert model.loss_ == pytest.approx(found, rel=1e-9)
+    n_held_out = 15 if case["validation"] in ("fraction", "by neighbors") else 0
+    assert len(model.codes_) == N - n_held_out
+    loss = losses.total(unpack(model.codes_, N_BITS), model.affinity_, case["loss"])
+    assert model.loss_ == pytest.approx(loss, rel=1e-9)
 
 
 def check_torch(case):
@@ -289,9 +290,9 @@ def check_torch(case):
 
 def check_refused(case, rules, fit, folder):
     """An error that a rule states, before any step and without a checkpoint."""
-    with pytest.raises((ValueError, TypeError, ImportError)) as told:
+    with pytest.raises((ValueError, TypeError, ImportError)) as raised:
         fit(case, folder)
-    check_told(told.value, case, rules)
+    check_told(raised.value, case, rules)
     assert not list(folder.rglob(checkpoints.NAME))
 
 
@@ -315,49 +316,91 @@ def test_what_is_refused(case, tmp_path, monkeypatch):
     check_refused(case, RULES, trained, tmp_path)
 
 
+NEIGHBOR_BITS, NEIGHBOR_STEPS = 12, 10
 NEIGHBOR_OPTIONS = {
     "hash_function": ("linear", "rbf", "network", *WITHOUT_GRADIENT, "torch module"),
     "X": ("features", "grey pictures", "colour pictures"),
     "y": ("no labels", "labels"),
-    "neighbors": ("found", "given"),
+    "neighbors": ("neighbors by distance", "known neighbors"),
+    "queries": ("no queries", "queries", "queries of no row", "rows of no query"),
     "metric": ("cosine", "euclidean"),
+    "query_function": ("auto tables", "no tables", "network tables", "linear tables"),
+    "prefixes": ("no prefixes", "prefixes"),
+    "quality": ("default quality", "fast quality", "best quality"),
     "max_points": ("all points", "30 points"),
     "device": ("cpu", "auto device", "cuda"),
+    "fits": ("once", "warm"),
     "checkpoint": ("no checkpoint", "checkpoint"),
 }
+OF_ONE_WORD = ("linear", "rbf", "network")
+PICTURES = ("grey pictures", "colour pictures")
 NEIGHBOR_RULES = [
     Rule({"device": ("cuda",)}, "cuda", (ValueError, ImportError)),
-    Rule(
-        {
-            "X": ("grey pictures", "colour pictures"),
-            "hash_function": ("linear", "rbf", "network"),
-        },
-        "array with dim [34]",
-    ),
+    Rule({"X": PICTURES, "hash_function": OF_ONE_WORD}, "array with dim [34]"),
     Rule({"hash_function": WITHOUT_GRADIENT}, "hash_function must be one of", TypeError),
+    Rule(
+        {"X": PICTURES, "query_function": ("network tables", "linear tables")},
+        "query_function is for features",
+    ),
+    Rule({"queries": ("queries of no row", "rows of no query")}, "queries and relevant.* together"),
 ]
+
+
+def queries_of(case):
+    """Arguments of `fit`: queries beside the first points of their class, which are relevant."""
+    Q, classes = points(case["X"], 9, seed=2)
+    rows = [[label, label + 3] for label in classes]
+    return {
+        "no queries": {},
+        "queries": {"queries": Q, "relevant": rows},
+        "queries of no row": {"queries": Q},
+        "rows of no query": {"relevant": rows},
+    }[case["queries"]]
 
 
 def trained_by_neighbors(case, folder):
     X, y = points(case["X"])
     name, device = case["hash_function"], case["device"].removesuffix(" device")
+    tables = case["query_function"].removesuffix(" tables")
     model = NeighborHash(
-        n_bits=N_BITS,
-        n_steps=10,
+        n_bits=NEIGHBOR_BITS,
+        n_steps=NEIGHBOR_STEPS,
         n_neighbors=4,
-        hash_function=name if name in ("linear", "rbf", "network") else hash_function_of(case, X),
+        hash_function=name if name in OF_ONE_WORD else hash_function_of(case, X, NEIGHBOR_BITS),
         metric=case["metric"],
+        query_function=None if tables == "no" else tables,
+        prefixes=(8,) if case["prefixes"] == "prefixes" else (),
+        quality=case["quality"].removesuffix(" quality"),
         max_points=30 if case["max_points"] == "30 points" else None,
+        warm_start=case["fits"] == "warm",
         device=device,
         random_state=0,
         n_jobs=1,
     )
-    table = None if case["neighbors"] == "found" else (np.arange(N)[:, None] + [1, 2, 3]) % N
-    place = None if case["checkpoint"] == "no checkpoint" else folder
+    known = case["neighbors"] == "known neighbors"
+    table = (np.arange(N)[:, None] + [1, 2, 3]) % N if known else None
     labels = None if case["y"] == "no labels" else y
-    return model.fit(X, labels, neighbors=table, checkpoint=place), X
+    for fit in range(1 if case["fits"] == "once" else 2):
+        place = None if case["checkpoint"] == "no checkpoint" else folder / str(fit)
+        model.fit(X, labels, neighbors=table, checkpoint=place, **queries_of(case))
+    return model, X
 
 
+def check_tables(model, X, case, loaded):
+    """Tables are learnt where they are asked for, and a file gives the same ones again."""
+    wanted = case["query_function"] in ("network tables", "linear tables")
+    assert (model.tables_ is not None) == wanted
+    if not wanted:
+        with pytest.raises(ValueError, match="tables"):
+            model.tables(X)
+        return
+    tables = model.tables(X)
+    assert tables.shape == (N, 2, 256)
+    assert np.isfinite(tables).all()
+    np.testing.assert_array_equal(loaded.tables(X), tables)
+
+
+@pytest.mark.usefixtures("keeps_tables")
 @pytest.mark.parametrize(
     "case", named(covering(NEIGHBOR_OPTIONS, NEIGHBOR_RULES), NEIGHBOR_OPTIONS)
 )
@@ -366,15 +409,19 @@ def test_what_neighbors_can_train(case, tmp_path):
     model, X = trained_by_neighbors(case, tmp_path / "one")
     steps = [step.step for step in model.history_]
     assert steps == sorted(steps)
-    assert steps[-1] == 10 + model._settings(len(X)).table_steps
+    assert steps[-1] == NEIGHBOR_STEPS + model._settings(len(X)).table_steps
     assert all(step.rank >= 1 for step in model.history_)
-    sampled = case["neighbors"] == "found" and case["max_points"] == "30 points"
+    of_points = case["neighbors"] == "neighbors by distance" and case["queries"] == "no queries"
+    sampled = of_points and case["max_points"] == "30 points"
     assert model.n_learnt_ == (30 if sampled else N)
-    check_encodes(model, X, case, tmp_path / "model")
+    loaded = check_encodes(model, X, case, tmp_path / "model")
+    check_tables(model, X, case, loaded)
     np.testing.assert_array_equal(model.codes_, model.encode(X))
     for folder in AGAIN:
         again, _ = trained_by_neighbors(case, tmp_path / folder)
         np.testing.assert_array_equal(again.codes_, model.codes_)
+        if model.tables_ is not None:
+            np.testing.assert_array_equal(again.tables(X), model.tables(X))
 
 
 @pytest.mark.parametrize("case", named(refused(NEIGHBOR_OPTIONS, NEIGHBOR_RULES), NEIGHBOR_OPTIONS))

@@ -21,25 +21,25 @@ def test_what_the_paper_says():
         (paper.maccut, Cut("random"), 0.3),
         (paper.macquad, Quad("eigenvector", "sign", None), 0.01),
     ):
-        found = make().get_params()
+        result = make().get_params()
         assert type(make()) is MACHash
-        assert (found["z_step"], found["mu"], found["alpha"]) == (solver, mu, 1.4)
-        assert (found["n_similar"], found["n_dissimilar"]) == (100, 500)
-        assert found["penalty"] == "quadratic"
-        assert found["refine"] is None
-        assert (found["h_step"], found["iterate"]) == ("plain", "last")
-        assert found["validation"] is not None
-        assert (found["loss"], found["hash_function"], found["n_bits"]) == ("ksh", "linear", 32)
+        assert (result["z_step"], result["mu"], result["alpha"]) == (solver, mu, 1.4)
+        assert (result["n_similar"], result["n_dissimilar"]) == (100, 500)
+        assert result["penalty"] == "quadratic"
+        assert result["refine"] is None
+        assert (result["h_step"], result["iterate"]) == ("plain", "last")
+        assert result["validation"] is not None
+        assert (result["loss"], result["hash_function"], result["n_bits"]) == ("ksh", "linear", 32)
     for make in (paper.cut, paper.quad):
         assert type(make()) is TwoStepHash
 
 
 def test_arguments_go_where_they_belong():
     hasher = paper.maccut(16, "rbf", "esplh", order="random", random_state=3, n_jobs=2, max_iter=7)
-    found = hasher.get_params()
-    assert (found["n_bits"], found["hash_function"], found["loss"]) == (16, "rbf", "esplh")
-    assert (found["z_step"], found["random_state"]) == (Cut("random"), 3)
-    assert (found["n_jobs"], found["max_iter"]) == (2, 7)
+    result = hasher.get_params()
+    assert (result["n_bits"], result["hash_function"], result["loss"]) == (16, "rbf", "esplh")
+    assert (result["z_step"], result["random_state"]) == (Cut("random"), 3)
+    assert (result["n_jobs"], result["max_iter"]) == (2, 7)
     assert paper.quad(8, validation=None).validation is None
     with pytest.raises(ValueError, match="order must be one of random, fixed"):
         paper.cut(order="sorted")
@@ -48,10 +48,10 @@ def test_arguments_go_where_they_belong():
 
 
 @pytest.mark.parametrize(
-    ("whole", "first"), [(paper.maccut, paper.cut), (paper.macquad, paper.quad)]
+    ("estimator", "first"), [(paper.maccut, paper.cut), (paper.macquad, paper.quad)]
 )
-def test_mac_starts_where_two_steps_end_and_never_validates_below_it(whole, first):
-    hasher = whole(8, random_state=0, **FEW).fit(X, y)
+def test_mac_starts_where_two_steps_end_and_never_validates_below_it(estimator, first):
+    hasher = estimator(8, random_state=0, **FEW).fit(X, y)
     two = first(8, random_state=0, **FEW).fit(X, y)
     assert two.loss_ == hasher.history_[0].loss
     h = hasher.two_step_
@@ -65,6 +65,6 @@ def test_mac_starts_where_two_steps_end_and_never_validates_below_it(whole, firs
 def test_they_are_saved_and_cloned(tmp_path):
     hasher = clone(paper.macquad(4, random_state=0, max_iter=2, **FEW)).fit(X, y)
     hasher.save(tmp_path / "model")
-    found = auxhash.load(tmp_path / "model")
-    assert found.z_step == presets.QUAD
-    np.testing.assert_array_equal(found.encode(X), hasher.encode(X))
+    loaded = auxhash.load(tmp_path / "model")
+    assert loaded.z_step == presets.QUAD
+    np.testing.assert_array_equal(loaded.encode(X), hasher.encode(X))

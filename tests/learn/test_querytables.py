@@ -51,16 +51,16 @@ def asker(request, documents):
     )
 
 
-def found(index, hits):
+def share_found(index, hits):
     return np.mean([row in near for row, near in zip(range(800, N), hits, strict=True)])
 
 
 def test_new_queries_of_another_model_find_their_own_documents(documents, asker):
     X, other, hasher, index = documents
-    same = found(index, index.search(hasher.encode(X[800:]), 10)[1])
+    same = share_found(index, index.search(hasher.encode(X[800:]), 10)[1])
     chance = 10 / N
-    by_tables = found(index, index.search_tables(asker.tables(other[800:]), 10)[1])
-    by_codes = found(index, index.search(asker.encode(other[800:]), 10)[1])
+    by_tables = share_found(index, index.search_tables(asker.tables(other[800:]), 10)[1])
+    by_codes = share_found(index, index.search(asker.encode(other[800:]), 10)[1])
     assert by_tables > 0.6 > 50 * chance
     assert by_codes > 0.4
     assert by_tables >= by_codes
@@ -168,8 +168,10 @@ def test_a_model_of_the_codes_to_start_with_finds_more_from_few_pairs(documents)
     new = np.arange(800, N)
     one, other = (asker.score(X[new], new, index) for asker in (alone, started))
     assert other > one + 0.1
-    same = found(index, index.search(started.encode(X[800:]), 10)[1])
-    assert same == pytest.approx(found(index, index.search(hasher.encode(X[800:]), 10)[1]), abs=0.1)
+    same = share_found(index, index.search(started.encode(X[800:]), 10)[1])
+    assert same == pytest.approx(
+        share_found(index, index.search(hasher.encode(X[800:]), 10)[1]), abs=0.1
+    )
     again = make().fit(X[few], few, index, start=hasher.model_)
     np.testing.assert_array_equal(again.tables(X[:5]), started.tables(X[:5]))
 
@@ -308,7 +310,7 @@ def test_an_interrupted_run_goes_on_to_the_same_tables(
 ):
     _, other, _, index = documents
     make = partial(QueryTables, BITS, "linear", "euclidean", n_steps=40, random_state=0)
-    whole = make().fit(other, np.arange(N), index)
+    model = make().fit(other, np.arange(N), index)
     write, times = Checkpoint.write, iter(range(99))
 
     def interrupted(self, saved):
@@ -321,8 +323,8 @@ def test_an_interrupted_run_goes_on_to_the_same_tables(
         with pytest.raises(KeyboardInterrupt):
             make().fit(other, np.arange(N), index, checkpoint=tmp_path)
     resumed = make(verbose=1).fit(other, np.arange(N), index, checkpoint=tmp_path)
-    np.testing.assert_array_equal(resumed.tables(other), whole.tables(other))
-    assert [s.recall for s in resumed.history_] == [s.recall for s in whole.history_]
+    np.testing.assert_array_equal(resumed.tables(other), model.tables(other))
+    assert [s.recall for s in resumed.history_] == [s.recall for s in model.history_]
     with pytest.raises(ValueError, match="belongs to another run: rows is not the same, starts is"):
         make().fit(other, [[0, 1], *range(1, N)], index, checkpoint=tmp_path)
 

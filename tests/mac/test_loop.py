@@ -233,8 +233,8 @@ def test_the_seconds_of_both_steps_are_part_of_the_whole(setting, solver):
 
 @pytest.mark.parametrize("loss", ["ksh", "ee"])
 def test_with_tol_it_ends_at_the_first_step_that_gains_too_little(setting, loss):
-    _, whole = run(setting, loss=loss)
-    losses = [step.loss for step, _ in whole]
+    _, result = run(setting, loss=loss)
+    losses = [step.loss for step, _ in result]
     gains = [(before - after) / after for before, after in pairwise(losses)]
     for tol in (0.0, 1e-3, 5e-3, 1.0):
         _, steps = run(setting, loss=loss, tol=tol)
@@ -271,11 +271,11 @@ def test_a_step_of_before_these_fields_is_read(setting):
     coded, arrays = encoding.encode(steps[0][0])
     for name in ("z_seconds", "h_seconds", "skipped"):
         del coded["object"][1][name]
-    found = encoding.decode(coded, arrays)
-    assert found.loss == steps[0][0].loss
-    assert math.isnan(found.z_seconds)
-    assert math.isnan(found.h_seconds)
-    assert found.skipped == 0
+    result = encoding.decode(coded, arrays)
+    assert result.loss == steps[0][0].loss
+    assert math.isnan(result.z_seconds)
+    assert math.isnan(result.h_seconds)
+    assert result.skipped == 0
 
 
 def test_updates_that_would_raise_l_p_are_counted(setting):

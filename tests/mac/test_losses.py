@@ -143,7 +143,7 @@ def test_bad_arguments(call, says):
 
 
 @pytest.mark.parametrize(
-    ("returned", "told"),
+    ("returned", "message"),
     [
         (None, "NoneType"),
         ("text", "text"),
@@ -154,8 +154,8 @@ def test_bad_arguments(call, says):
         (np.array([None, "a"]), "ndarray"),
     ],
 )
-def test_a_loss_that_returns_no_numbers(returned, told):
-    says = f"a loss must return numbers, one for each d and y; it returned {told}$"
+def test_a_loss_that_returns_no_numbers(returned, message):
+    says = f"a loss must return numbers, one for each d and y; it returned {message}$"
     with pytest.raises(ValueError, match=says):
         losses.curves(lambda d, y, b: returned, [-1, 1], 4)
 
@@ -182,11 +182,11 @@ def test_much_memory_is_told_before_it_is_taken(monkeypatch):
     def pairs(y):
         return affinity.Affinity(i[:600], j[:600], y, np.ones(600), 40)
 
-    with pytest.warns(UserWarning, match=r"512 bytes for each of 600 .* Round y") as told:
+    with pytest.warns(UserWarning, match=r"512 bytes for each of 600 .* Round y") as warned:
         problem = Problem(pairs(y), apart, 64)
     with context.using(n_jobs=1), threads.pool() as run:  # says no more
         problem.first_bits(problem.to_words(oracle.codes(rng, 40, 64)), 40, "absent", run)
-    assert len(told) == 1
+    assert len(warned) == 1
     Problem(pairs(np.rint(100 * y) / 100), apart, 64)
     for name in losses.LOSSES:
         Problem(pairs(y), name, 64)

@@ -86,10 +86,10 @@ def test_what_goes_in_comes_out(value):
 def test_the_order_in_memory_is_kept():
     C = np.arange(12.0).reshape(3, 4)
     for array in (C, C.T, np.asfortranarray(C)):
-        found = through_json(array)
-        assert found.flags.c_contiguous == array.flags.c_contiguous
-        assert found.flags.f_contiguous == array.flags.f_contiguous
-        assert found.flags.writeable
+        decoded = through_json(array)
+        assert decoded.flags.c_contiguous == array.flags.c_contiguous
+        assert decoded.flags.f_contiguous == array.flags.f_contiguous
+        assert decoded.flags.writeable
 
 
 def test_numbers_of_half_precision_take_its_room():
@@ -117,19 +117,19 @@ def test_a_fingerprint_does_not_depend_on_what_files_take_for_numbers(monkeypatc
 
 def test_arrays_of_objects():
     names = np.array(["a", "b\0", None, [1, 2]], object).reshape(2, 2)
-    found = through_json(names)
-    assert found.dtype == object
-    assert found.tolist() == names.tolist()
+    decoded = through_json(names)
+    assert decoded.dtype == object
+    assert decoded.tolist() == names.tolist()
 
 
 def test_registered_classes_and_where_their_arrays_are():
     h = SVMHash(Scaled(1.0, 2.0), 3.0, np.ones((2, 3)))
     coded, arrays = encode({"h": h, "pair": Pair(1, (2,))}, "model")
     assert list(arrays) == ["model.h.W"]
-    found = decode(coded, arrays)
-    assert found["h"].map == h.map
-    np.testing.assert_array_equal(found["h"].W, h.W)
-    assert found["pair"] == Pair(1, (2,))
+    decoded = decode(coded, arrays)
+    assert decoded["h"].map == h.map
+    np.testing.assert_array_equal(decoded["h"].W, h.W)
+    assert decoded["pair"] == Pair(1, (2,))
     # A field added since has its default; one that is gone is an error.
     assert decode({"object": ["test.Pair", {"left": 3}]}, {}) == Pair(3)
     with pytest.raises(ValueError, match="no field 'up'"):
@@ -141,10 +141,10 @@ def test_registered_classes_and_where_their_arrays_are():
 def test_the_state_of_an_algorithm():
     Z = np.ones((3, 2), np.int8)
     state = State(SVMHash(Scaled(), W=np.eye(2)), Z, -Z, Z, None)
-    found = through_json(state)
-    assert found.multipliers is None
+    decoded = through_json(state)
+    assert decoded.multipliers is None
     for name in ("H", "Z", "trained"):
-        np.testing.assert_array_equal(getattr(found, name), getattr(state, name))
+        np.testing.assert_array_equal(getattr(decoded, name), getattr(state, name))
 
 
 def test_registering():
@@ -162,11 +162,11 @@ def test_registering():
 def test_generators_go_on_as_they_would_have(kind):
     rng = np.random.Generator(getattr(np.random, kind)(7))
     rng.normal(size=5), rng.integers(10, dtype=np.int32), rng.spawn(2)
-    found = through_json(rng)
-    [child], [expected] = found.spawn(1), rng.spawn(1)
+    decoded = through_json(rng)
+    [child], [expected] = decoded.spawn(1), rng.spawn(1)
     np.testing.assert_array_equal(child.normal(size=3), expected.normal(size=3))
-    np.testing.assert_array_equal(found.normal(size=3), rng.normal(size=3))
-    integers = [r.integers(10, size=3, dtype=np.int32).tolist() for r in (found, rng)]
+    np.testing.assert_array_equal(decoded.normal(size=3), rng.normal(size=3))
+    integers = [r.integers(10, size=3, dtype=np.int32).tolist() for r in (decoded, rng)]
     assert integers[0] == integers[1]
 
 
@@ -271,9 +271,9 @@ def test_deep_nesting_is_refused():
 @pytest.mark.parametrize("unit", ["Y", "D", "s", "ns"])
 def test_dates(unit):
     dates = np.array([["2020-01-01", "1969-07-20"], ["2000-02-29", "NaT"]], f"datetime64[{unit}]")
-    found = decode(*encode(dates))
-    assert found.dtype == dates.dtype
-    np.testing.assert_array_equal(found, dates)
+    decoded = decode(*encode(dates))
+    assert decoded.dtype == dates.dtype
+    np.testing.assert_array_equal(decoded, dates)
 
 
 @pytest.mark.parametrize("name", ["datetime64", "datetime64[x]", "O", "float64", 3])

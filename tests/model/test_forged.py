@@ -211,22 +211,22 @@ def test_the_usual_classifiers_come_back_untrusted(name, tmp_path, recwarn):
     hasher = fitted(name)
     hasher.save(tmp_path / "model")
     assert not [each for each in recwarn if "trusted" in str(each.message)]
-    found = auxhash.load(tmp_path / "model")
-    np.testing.assert_array_equal(found.encode(X), hasher.encode(X))
+    loaded = auxhash.load(tmp_path / "model")
+    np.testing.assert_array_equal(loaded.encode(X), hasher.encode(X))
     for output in ("decision_function", "predict_proba"):
         if hasattr(hasher.classifier_, output):
             expected = getattr(hasher.classifier_, output)(X)
-            assert getattr(found.classifier_, output)(X).tobytes() == expected.tobytes()
-    found.save(tmp_path / "again")
+            assert getattr(loaded.classifier_, output)(X).tobytes() == expected.tobytes()
+    loaded.save(tmp_path / "again")
     assert (tmp_path / "again").read_bytes() == (tmp_path / "model").read_bytes()
 
 
 @pytest.mark.parametrize("labels", ["two", "text", "objects"])
 @pytest.mark.parametrize("name", CLASSIFIERS)
 def test_labels_of_any_kind(name, labels, tmp_path):
-    given = {"two": y % 2 * 2 - 1, "text": y.astype(str), "objects": y.astype(str).astype(object)}
+    kinds = {"two": y % 2 * 2 - 1, "text": y.astype(str), "objects": y.astype(str).astype(object)}
     classifier = CLASSIFIERS[name]
-    hasher = baselines.OneHot(n_bits=4, classifier=classifier, random_state=0).fit(X, given[labels])
+    hasher = baselines.OneHot(n_bits=4, classifier=classifier, random_state=0).fit(X, kinds[labels])
     hasher.save(tmp_path / "model")
     np.testing.assert_array_equal(auxhash.load(tmp_path / "model").encode(X), hasher.encode(X))
 
@@ -278,5 +278,5 @@ def test_classes_that_we_do_not_know_need_trust(tmp_path):
         with pytest.raises(auxhash.ModelFileError, match="could crash the process") as caught:
             auxhash.load(tmp_path / "model", trusted=trusted)
         assert f"trusted={types}" in str(caught.value)
-    found = auxhash.load(tmp_path / "model", trusted=types)
-    np.testing.assert_array_equal(found.encode(X), hasher.encode(X))
+    loaded = auxhash.load(tmp_path / "model", trusted=types)
+    np.testing.assert_array_equal(loaded.encode(X), hasher.encode(X))

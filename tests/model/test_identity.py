@@ -91,7 +91,7 @@ VALUES = st.recursive(
 
 
 def backwards(value):
-    """The same value, built anew with its dictionaries in another order."""
+    """Build a value anew, with its dictionaries in another order."""
     if isinstance(value, dict):
         return {key: backwards(value[key]) for key in reversed(value)}
     if isinstance(value, (list, tuple)):
@@ -182,14 +182,14 @@ def test_what_a_function_uses():
     table = np.arange(5000.0)
     other = table.copy()
     other[2500] = 0
-    found = [
+    result = [
         *(function(source, W=W) for W in (1, 2, 1.0, table, other)),
         function(source.replace("x * W", "x / W"), W=1),
     ]
-    assert len({in_words(one) for one in found}) == len(found)
-    assert in_words(function(source, W=table.copy())) == in_words(found[3])
+    assert len({in_words(one) for one in result}) == len(result)
+    assert in_words(function(source, W=table.copy())) == in_words(result[3])
     unused = function(source, W=1, V=5)
-    assert in_words(unused) == in_words(found[0])
+    assert in_words(unused) == in_words(result[0])
 
 
 def test_closures_lambdas_and_attributes():
@@ -293,9 +293,9 @@ def test_classes_of_the_same_name():
 
 
 def test_any_process_says_the_same():
-    told = [run_python(IN_ANOTHER, PYTHONHASHSEED=seed) for seed in ("1", "2")]
-    assert told[0] == told[1]
-    assert len(set(told[0].split("\n"))) > 6
+    outputs = [run_python(IN_ANOTHER, PYTHONHASHSEED=seed) for seed in ("1", "2")]
+    assert outputs[0] == outputs[1]
+    assert len(set(outputs[0].split("\n"))) > 6
 
 
 IN_ANOTHER = """
@@ -325,7 +325,7 @@ print("\\n".join(map(in_words, values)))
 
 
 def test_a_package_beside_its_record_counts_by_name(tmp_path, monkeypatch):
-    """As pip install --target leaves it."""
+    """A record, as pip install --target leaves it."""
     for name in ("recorded", "unrecorded"):
         (tmp_path / name).mkdir()
         (tmp_path / name / "__init__.py").write_text("class Thing:\n    size = 1\n")

@@ -59,14 +59,14 @@ def path(tmp_path):
 def test_codes_are_those_of_the_estimator(kind, path):
     hasher = fitted(kind)
     hasher.save(path)
-    found = Model.load(path)
-    assert type(found) is Model
-    assert (found.n_bits, found.n_features, found.learnt.method) == (11, 6, "MACHash")
+    loaded = Model.load(path)
+    assert type(loaded) is Model
+    assert (loaded.n_bits, loaded.n_features, loaded.learnt.method) == (11, 6, "MACHash")
     others = X.astype(">f4"), X.astype(np.float16), (9 * X).astype(np.int16), np.asfortranarray(X)
     for each in (X, X.astype(np.float32), X[:1], X[::2], *others):
         for method in ("decision_function", "encode", "transform"):
             np.testing.assert_array_equal(
-                getattr(found, method)(each), getattr(hasher, method)(each)
+                getattr(loaded, method)(each), getattr(hasher, method)(each)
             )
 
 
@@ -74,9 +74,9 @@ def test_codes_are_those_of_the_estimator(kind, path):
 def test_codes_of_a_model_learnt_without_labels(kind, path):
     hasher = auxhash.NeighborHash(11, **KINDS[kind], n_steps=3, random_state=0).fit(X)
     hasher.save(path)
-    found = Model.load(path)
-    assert found.metric == "cosine"
-    np.testing.assert_array_equal(found.decision_function(X), hasher.decision_function(X))
+    loaded = Model.load(path)
+    assert loaded.metric == "cosine"
+    np.testing.assert_array_equal(loaded.decision_function(X), hasher.decision_function(X))
 
 
 def test_a_value_is_not_changed():
@@ -126,15 +126,15 @@ def lists(*arrays):
 @pytest.mark.parametrize("validation", [(X[:50], y[:50]), lists(X[:50], y[:50])])
 def test_no_data_are_inside(validation, path):
     sizes = []
-    for given in ({}, {"validation": validation, "init": np.ones((90, 4), np.int8)}):
-        hasher = auxhash.TwoStepHash(4, random_state=np.random.default_rng(3), **given)
+    for settings in ({}, {"validation": validation, "init": np.ones((90, 4), np.int8)}):
+        hasher = auxhash.TwoStepHash(4, random_state=np.random.default_rng(3), **settings)
         hasher.fit(X, y).model_.save(path)
         sizes.append(path.stat().st_size)
     assert sizes[1] - sizes[0] < 100
-    found = auxhash.load(path)
-    assert type(found) is Model
-    assert found.learnt.parameters["validation"] == "points of shape (50, 6)"
-    assert found.learnt.parameters["random_state"] == "Generator"
+    loaded = auxhash.load(path)
+    assert type(loaded) is Model
+    assert loaded.learnt.parameters["validation"] == "points of shape (50, 6)"
+    assert loaded.learnt.parameters["random_state"] == "Generator"
 
 
 @pytest.mark.parametrize(("n_features", "n_bits"), [(6, 8), (300, 64)])
@@ -155,8 +155,8 @@ def test_an_estimator_s_file_holds_no_array_twice(path):
         arrays = modelfile.read(path).arrays
         sizes = [array.nbytes for array in arrays.values() if array.nbytes > 4000]
         assert len(sizes) == len(set(sizes))
-        found = auxhash.load(path)
-        assert found.model_.fingerprint == hasher.fingerprint_
+        loaded = auxhash.load(path)
+        assert loaded.model_.fingerprint == hasher.fingerprint_
 
 
 @pytest.mark.parametrize(
@@ -287,19 +287,19 @@ def test_a_fingerprint_is_the_same_on_every_machine():
 @pytest.mark.filterwarnings("ignore:X does not have valid feature names")
 @pytest.mark.parametrize("name", OLD)
 def test_files_of_format_1_load(name, path):
-    file, told = FIXTURES / f"{name}.safetensors", OLD[name]
+    file, expected = FIXTURES / f"{name}.safetensors", OLD[name]
     hasher, model = auxhash.load(file), encoder.load(file)
-    assert (type(hasher).__name__, hasher.n_bits) == (told["kind"], told["n_bits"])
-    assert hasher.data_fingerprint_ == model.learnt.data == told["learnt_from"]
+    assert (type(hasher).__name__, hasher.n_bits) == (expected["kind"], expected["n_bits"])
+    assert hasher.data_fingerprint_ == model.learnt.data == expected["learnt_from"]
     assert model.fingerprint == hasher.fingerprint_
     for one in (hasher, model):
-        assert one.encode(POINTS).tobytes().hex() == told["codes"]
+        assert one.encode(POINTS).tobytes().hex() == expected["codes"]
     hasher.save(path)
-    found = Model.load(path)
-    assert found.fingerprint == model.fingerprint
-    assert found.feature_names == model.feature_names
-    assert found.image_feature == model.image_feature
-    np.testing.assert_array_equal(found.learnt.balance, model.learnt.balance)
+    loaded = Model.load(path)
+    assert loaded.fingerprint == model.fingerprint
+    assert loaded.feature_names == model.feature_names
+    assert loaded.image_feature == model.image_feature
+    np.testing.assert_array_equal(loaded.learnt.balance, model.learnt.balance)
 
 
 def test_a_baseline_of_format_1_needs_its_estimator():

@@ -52,12 +52,12 @@ def summed(fields, data):
 
 def test_what_is_written_is_read(tmp_path):
     modelfile.write(tmp_path / "file", CONTENT)
-    found = modelfile.read(tmp_path / "file")
-    assert found.kind == "thing"
-    assert found.content == CONTENT.content
-    assert found.package == auxhash.__version__
-    np.testing.assert_array_equal(found.arrays["W"], np.eye(2))
-    assert found.arrays["e"].shape == (0, 3)
+    result = modelfile.read(tmp_path / "file")
+    assert result.kind == "thing"
+    assert result.content == CONTENT.content
+    assert result.package == auxhash.__version__
+    np.testing.assert_array_equal(result.arrays["W"], np.eye(2))
+    assert result.arrays["e"].shape == (0, 3)
     assert [entry.name for entry in tmp_path.iterdir()] == ["file"]
 
 
@@ -154,9 +154,9 @@ def test_a_number_written_otherwise(tmp_path):
 
 
 def test_every_truncation(path):
-    whole = path.read_bytes()
-    for end in range(0, len(whole), 1 if SOAK else 5):
-        path.write_bytes(whole[:end])
+    content = path.read_bytes()
+    for end in range(0, len(content), 1 if SOAK else 5):
+        path.write_bytes(content[:end])
         with pytest.raises(ModelFileError, match=r"empty|truncated|damaged|not a model file"):
             auxhash.load(path)
 
@@ -263,7 +263,7 @@ def with_edited_fields(data, rng):
 
 
 def with_edited_content_and_sum(data, rng):
-    """As someone would make it who knows how the sum is taken."""
+    """Edit the file as someone would who knows how the sum is taken."""
     header, fields, body = split(data)
     fields["content"] = edited({"content": fields["content"]}, rng).get("content")
     return joined(header, summed(fields, data), body)
@@ -302,25 +302,25 @@ WAYS = [
 def test_mutated_files(way, times, path):
     """10,000 in soak: each is refused in one way, or is the same model still."""
     times = times if SOAK else times // 5
-    whole = path.read_bytes()
+    content = path.read_bytes()
     original = auxhash.load(path)
     codes, parameters = original.encode(X), original.get_params()
     rng = np.random.default_rng(1)
     loaded = 0
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     for _ in range(times):
-        path.write_bytes(way(whole, rng))
+        path.write_bytes(way(content, rng))
         try:
-            found = auxhash.load(path)
+            model = auxhash.load(path)
         except ModelFileError:
             continue
         loaded += 1
         if way is with_edited_content_and_sum:  # a parameter can well be another, on purpose
-            if found.n_features_in_ == X.shape[1]:
-                np.testing.assert_array_equal(found.encode(X), codes)
+            if model.n_features_in_ == X.shape[1]:
+                np.testing.assert_array_equal(model.encode(X), codes)
             continue
-        np.testing.assert_array_equal(found.encode(X), codes)
-        assert found.get_params() == parameters
+        np.testing.assert_array_equal(model.encode(X), codes)
+        assert model.get_params() == parameters
     assert loaded < times / 4
     if sys.platform == "linux":  # elsewhere not in kilobytes
         assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 64_000

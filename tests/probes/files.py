@@ -70,8 +70,8 @@ def _picture(kind: str) -> Callable[[Path, np.random.Generator], None]:
 def _read_table(path: Path) -> Any:
     from auxhash.files import rows
 
-    found = rows.of_file(path)
-    return found.all(), found.labels
+    points = rows.of_file(path)
+    return points.all(), points.labels
 
 
 def _read_picture(path: Path) -> Any:
@@ -221,15 +221,15 @@ def damaged(seed: int, folder: Path) -> None:
     data = path.read_bytes()
     changed = mutate(data, rng)
     path.write_bytes(changed)
-    error, found = _attempt(form, path)
+    error, content = _attempt(form, path)
     if error is not None:
         assert "\n" not in error, f"more than one line: {error}"
         return
-    assert not form.checked or changed == data or same(written, found), form.name
+    assert not form.checked or changed == data or same(written, content), form.name
 
 
 def _attempt(form: Format, path: Path) -> tuple[str | None, Any]:
-    """What a refusal says, or else what was read."""
+    """Return what a refusal says, or else what was read."""
     try:
         return None, form.read(path)
     except (ValueError, OSError) as error:
@@ -265,7 +265,7 @@ def forged_index(seed: int, folder: Path) -> None:
             queries = rng.integers(0, 256, (3, -(-index.n_bits // 8))).astype(np.uint8)
             if n_bits % 8:
                 queries[:, -1] &= (1 << n_bits % 8) - 1
-            distances, found = index.search(queries, 10)
+            distances, hits = index.search(queries, 10)
         except ValueError:
             continue
         # Where planes of another width happen to fill as many bytes, the header says what they are.
@@ -273,7 +273,7 @@ def forged_index(seed: int, folder: Path) -> None:
         expected = oracle.nearest(queries, base, 10)
         np.testing.assert_array_equal(distances, expected[0])
         names = np.arange(n) if ids is None else ids
-        np.testing.assert_array_equal(found, names[expected[1]])
+        np.testing.assert_array_equal(hits, names[expected[1]])
 
 
 def forged_model(seed: int, folder: Path) -> None:

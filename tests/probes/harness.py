@@ -72,8 +72,8 @@ def main(probe: str, first: int, n: int) -> None:
             try:
                 function(seed, Path(folder))
             except Exception:
-                told = traceback.format_exc().replace("\n", "\\n")
-                print(f"failed case {seed}: {told}", flush=True)
+                message = traceback.format_exc().replace("\n", "\\n")
+                print(f"failed case {seed}: {message}", flush=True)
 
 
 if __name__ == "__main__":

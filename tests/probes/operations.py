@@ -14,7 +14,7 @@ def index_operations(seed: int, folder: Path) -> None:
 
     rng = np.random.default_rng(seed)
     n_bits = int(rng.choice([1, 3, 8, 13, 64, 70]))
-    index, held = HammingIndex(n_bits), {}  # id: packed code
+    index, codes_by_id = HammingIndex(n_bits), {}  # id: packed code
     next_id = 0
     for step in range(int(rng.integers(5, 25))):
         action = rng.integers(6)
@@ -22,36 +22,38 @@ def index_operations(seed: int, folder: Path) -> None:
             new = _codes(rng, int(rng.integers(0, 12)), n_bits)
             ids = None
             if rng.random() < 0.5:
-                free = np.setdiff1d(np.arange(60), list(held))
+                free = np.setdiff1d(np.arange(60), list(codes_by_id))
                 ids = rng.permutation(free)[: len(new)]
                 new = new[: len(ids)]
             index.add(new, ids)
-            given = range(next_id, next_id + len(new)) if ids is None else ids.tolist()
-            held |= dict(zip(given, new, strict=True))
-            next_id = max([next_id, *(number + 1 for number in given)])
+            new_ids = range(next_id, next_id + len(new)) if ids is None else ids.tolist()
+            codes_by_id |= dict(zip(new_ids, new, strict=True))
+            next_id = max([next_id, *(number + 1 for number in new_ids)])
         elif action == 2:
             gone = rng.integers(0, 60, int(rng.integers(0, 6)))
-            known = {int(number) for number in gone} & set(held)
+            known = {int(number) for number in gone} & set(codes_by_id)
             assert index.remove(gone) == len(known)
             for number in known:
-                del held[number]
+                del codes_by_id[number]
         elif action == 3 and rng.random() < 0.5:
             path = folder / f"{step}.index"
             index.save(path)
             index = HammingIndex.load(path, mmap=bool(rng.integers(2)))
-        elif held:
-            _compare(index, held, _codes(rng, 3, n_bits), rng)
-        assert index.ids.tolist() == list(held)
-        assert len(index) == len(held)
+        elif codes_by_id:
+            _compare(index, codes_by_id, _codes(rng, 3, n_bits), rng)
+        assert index.ids.tolist() == list(codes_by_id)
+        assert len(index) == len(codes_by_id)
 
 
-def _compare(index: Any, held: dict[int, Any], queries: Any, rng: np.random.Generator) -> None:
-    base, names = np.array(list(held.values())), np.array(list(held))
+def _compare(
+    index: Any, codes_by_id: dict[int, Any], queries: Any, rng: np.random.Generator
+) -> None:
+    base, names = np.array(list(codes_by_id.values())), np.array(list(codes_by_id))
     k, r = int(rng.integers(1, 80)), int(rng.integers(0, index.n_bits + 1))
     distance, order = oracle.nearest(queries, base, min(k, len(base)))
-    found = index.search(queries, k)
-    np.testing.assert_array_equal(found[0], distance)
-    np.testing.assert_array_equal(found[1], names[order])
+    hits = index.search(queries, k)
+    np.testing.assert_array_equal(hits[0], distance)
+    np.testing.assert_array_equal(hits[1], names[order])
     distance, order = oracle.nearest(queries, base, len(base))
     near = index.radius_search(queries, r)
     for q in range(len(queries)):
@@ -86,8 +88,8 @@ def metric_cases(seed: int, folder: Path) -> None:
             return
         raise AssertionError("missing labels were accepted")
     k = int(rng.integers(1, 16))
-    found = metrics.precision_at_k(queries, base, wanted, labels, k)
-    np.testing.assert_allclose(found, oracle.precision(queries, base, relevant, k), atol=1e-12)
+    precision = metrics.precision_at_k(queries, base, wanted, labels, k)
+    np.testing.assert_allclose(precision, oracle.precision(queries, base, relevant, k), atol=1e-12)
 
 
 def _codes(rng: np.random.Generator, n: int, n_bits: int) -> Any:

@@ -1,4 +1,4 @@
-"""What `make dist` built, and an environment that has the wheel and nothing else of ours."""
+"""The files that `make dist` built, and an environment with the wheel and nothing else of ours."""
 
 import os
 import subprocess
@@ -35,7 +35,7 @@ class Installed:
         return {**kept, "PATH": path, "HOME": str(self.home / "user"), **more}
 
     def run(self, *command, **more):
-        """What a program prints, and what it says on stderr; the test fails where it does."""
+        """Return what a program prints, and says on stderr; the test fails where it does."""
         done = subprocess.run(
             [*map(str, command)],
             cwd=self.work,
@@ -52,10 +52,10 @@ class Installed:
 
 
 def built(pattern):
-    found = sorted(DIST.glob(pattern))
-    if not found:
+    archives = sorted(DIST.glob(pattern))
+    if not archives:
         pytest.skip("make dist builds it")
-    [path] = found
+    [path] = archives
     return path
 
 
@@ -86,6 +86,6 @@ def installed(wheel, tmp_path_factory):
 
 @pytest.fixture(scope="session")
 def service(installed, wheel):
-    """The same with what `auxhash serve` needs."""
+    """The installation with what `auxhash serve` needs."""
     installed.install(f"{wheel}[serve]")
     return installed

@@ -47,11 +47,11 @@ def sources() -> str:
 def interpreter(version: str) -> str | None:
     """Return a Python of this version on the machine, or one that uv can get; None without one."""
     asked = [uv(), "python", "find", "--system", version]
-    found = subprocess.run(asked, capture_output=True, text=True)
-    if found.returncode:
+    process = subprocess.run(asked, capture_output=True, text=True)
+    if process.returncode:
         subprocess.run([uv(), "python", "install", version], capture_output=True)
-        found = subprocess.run(asked, capture_output=True, text=True)
-    return found.stdout.strip() or None
+        process = subprocess.run(asked, capture_output=True, text=True)
+    return process.stdout.strip() or None
 
 
 def uv() -> str:

@@ -42,8 +42,8 @@ def test_every_short_name_has_a_stub_that_names_its_module(wheel):
                 module = path.removesuffix(".py").removesuffix("/__init__").replace("/", ".")
                 if path.endswith(".py"):
                     expected[stub] = f"from {module} import *\n".encode()
-    found = {name: text for name, text in files.items() if name.startswith("auxhash-stubs/")}
-    assert found == expected
+    result = {name: text for name, text in files.items() if name.startswith("auxhash-stubs/")}
+    assert result == expected
 
 
 def test_the_source_archive_is_the_checkout(sdist):

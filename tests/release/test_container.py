@@ -92,11 +92,11 @@ def copied(target):
 
 
 def test_the_file_says_what_a_container_needs():
-    found = dict(instructions())
-    assert found["USER"] == "10001:10001"
-    assert found["VOLUME"] == found["WORKDIR"] == "/data"
-    assert "/readyz" in found["HEALTHCHECK"]
-    assert '"--token-file", "/run/secrets/token"' in found["ENTRYPOINT"]
+    result = dict(instructions())
+    assert result["USER"] == "10001:10001"
+    assert result["VOLUME"] == result["WORKDIR"] == "/data"
+    assert "/readyz" in result["HEALTHCHECK"]
+    assert '"--token-file", "/run/secrets/token"' in result["ENTRYPOINT"]
     order = [name for name, _ in instructions()]
     assert order.index("RUN") < order.index("USER")
 
@@ -127,27 +127,27 @@ def contained(tmp_path):
 
 def test_its_commands_run_without_rights_on_a_root_that_is_read_only(contained):
     root, run = contained
-    found = dict(instructions())
-    source, target = found["COPY"].split()
+    result = dict(instructions())
+    source, target = result["COPY"].split()
     assert source == "."
     (root / target.strip("/")).mkdir()
     copied(root / target.strip("/"))
     (root / "opt").mkdir()
-    said = run(BUILD, found["RUN"])
+    said = run(BUILD, result["RUN"])
     assert (root / "opt/auxhash/bin/auxhash").exists(), said
-    volume = root / found["VOLUME"].strip("/")
-    user, group = found["USER"].split(":")
+    volume = root / result["VOLUME"].strip("/")
+    user, group = result["USER"].split(":")
     assert volume.stat().st_uid == int(user)
 
     secrets = root / "run/secrets"
     secrets.mkdir(parents=True)
     (secrets / "token").write_text(TOKEN.replace(" ", "-"))
-    variables = dict(pair.split("=", 1) for pair in found["ENV"].split())
+    variables = dict(pair.split("=", 1) for pair in result["ENV"].split())
     variables["PATH"] = variables["PATH"].replace("$PATH", PATH)
-    health = quoted(found["HEALTHCHECK"].partition("CMD ")[2])
-    serve = f"{quoted(found['ENTRYPOINT'])} {quoted(found['CMD'])}"
+    health = quoted(result["HEALTHCHECK"].partition("CMD ")[2])
+    serve = f"{quoted(result['ENTRYPOINT'])} {quoted(result['CMD'])}"
     command = ASKED.format(serve=serve, health=health, ask=ASK)
-    names = {"USER": user, "GROUP": group, "WORK": found["WORKDIR"], **variables}
+    names = {"USER": user, "GROUP": group, "WORK": result["WORKDIR"], **variables}
     said = run(SERVE, command, "--net", **names)
     log = volume / "log"
     said += log.read_text() if log.exists() else ""

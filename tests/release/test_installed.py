@@ -67,8 +67,8 @@ def test_the_example_of_the_readme_on_its_data(installed):
 
 def test_the_first_page_of_the_documentation(installed):
     examples = list(pages.examples((ROOT / "docs/start.md").read_text("utf-8")))
-    given = [(kind, code) for kind, code, _ in examples]
-    (installed.work / "examples.json").write_text(json.dumps(given))
+    programs = [(kind, code) for kind, code, _ in examples]
+    (installed.work / "examples.json").write_text(json.dumps(programs))
     installed.run(installed.python, "-c", RUNNER, COLUMNS="80", PYTHONUNBUFFERED="1")
     outputs = json.loads((installed.work / "outputs.json").read_text())
     for (_, code, printed), output in zip(examples, outputs, strict=True):
@@ -142,7 +142,7 @@ auxhash.MACHash(8, max_iter=2, refine=None).fit(X, y)" 2>&1
 
 
 def test_site_packages_and_home_that_cannot_be_written_to(installed):
-    """As in a container: kernels are compiled in memory, and each process says so once."""
+    """Kernels are compiled in memory, as in a container, and each process says so once."""
     namespace = ["unshare", "--mount", "--map-root-user"]
     if shutil.which("unshare") is None or subprocess.run([*namespace, "true"]).returncode:
         pytest.skip("needs the right to make namespaces")

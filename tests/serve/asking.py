@@ -55,7 +55,7 @@ class Client:
 def started(made, runner):
     """The application between its start and its end, as a server would have it."""
     messages = [{"type": "lifespan.startup"}]
-    told, ending = [], asyncio.Event()
+    output, ending = [], asyncio.Event()
 
     async def receive():
         if not messages:
@@ -64,11 +64,11 @@ def started(made, runner):
         return messages.pop()
 
     async def send(message):
-        told.append(message["type"])
+        output.append(message["type"])
 
     async def begin():
         task = asyncio.create_task(made({"type": "lifespan"}, receive, send))
-        while not told:
+        while not output:
             await asyncio.sleep(0)
         return task
 
@@ -81,7 +81,7 @@ def started(made, runner):
         yield
     finally:
         runner.run(end(task))
-        assert told == ["lifespan.startup.complete", "lifespan.shutdown.complete"]
+        assert output == ["lifespan.startup.complete", "lifespan.shutdown.complete"]
 
 
 @contextmanager
@@ -97,9 +97,9 @@ def asking(url, hasher=None, limits=None, token=None, pictures=None, opened=None
         while opened is None and not work.ready:
             assert work.failed is None, work.failed
             runner.run(asyncio.sleep(0.005))
-        found = Client(made, runner)
-        found.made, found.work, found.runner = made, work, runner
-        yield found
+        client = Client(made, runner)
+        client.made, client.work, client.runner = made, work, runner
+        yield client
 
 
 @contextmanager

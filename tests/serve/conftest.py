@@ -31,5 +31,5 @@ def url(tmp_path):
 def client(url, hasher):
     from tests.serve.asking import asking
 
-    with asking(url, hasher) as found:
-        yield found
+    with asking(url, hasher) as opened:
+        yield opened

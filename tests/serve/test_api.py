@@ -56,7 +56,7 @@ def query(client, **asked):
     return right(client.post("/points/query", json=asked))
 
 
-def found(answer):
+def hits_of(answer):
     """(id, distance) of the hits of each query."""
     return [[(int(hit["id"]), hit["distance"]) for hit in r["hits"]] for r in answer["results"]]
 
@@ -76,18 +76,18 @@ def test_k_nearest(filled, points, hasher):
     for k in (1, 7, N, 1000):
         answer = query(filled, vectors=asked.tolist(), k=k)
         assert answer["by"] == "hamming"
-        assert found(answer) == [each[:k] for each in right_ones]
+        assert hits_of(answer) == [each[:k] for each in right_ones]
         assert not any(result["cut"] for result in answer["results"])
-        assert found(query(filled, codes=[bytes(code).hex() for code in codes], k=k)) == found(
+        assert hits_of(query(filled, codes=[bytes(code).hex() for code in codes], k=k)) == hits_of(
             answer
         )
-    assert found(query(filled, vectors=asked.tolist())) == [each[:10] for each in right_ones]
+    assert hits_of(query(filled, vectors=asked.tolist())) == [each[:10] for each in right_ones]
 
 
 def test_by_ids_of_points(filled, points):
     ids, codes = points[0], points[2]
     answer = query(filled, ids=[int(ids[5]), str(LARGEST)], k=6)
-    assert found(answer) == [expected(points, codes[i])[:6] for i in (5, N - 1)]
+    assert hits_of(answer) == [expected(points, codes[i])[:6] for i in (5, N - 1)]
     assert reason(filled.post("/points/query", json={"ids": [987654]}), 404) == (
         "there is no point 987654"
     )
@@ -98,12 +98,12 @@ def test_radius_says_when_it_was_cut(filled, points):
     for radius in (0, 6, BITS, 10**9):
         within = [pair for pair in expected(points, code) if pair[1] <= radius]
         answer = query(filled, codes=[bytes(code).hex()], radius=radius)
-        assert found(answer) == [within]
+        assert hits_of(answer) == [within]
         assert answer["results"][0]["cut"] is False
         for limit in (1, len(within) - 1, len(within)):
             if limit:
                 answer = query(filled, codes=[bytes(code).hex()], radius=radius, limit=limit)
-                assert found(answer) == [within[:limit]]
+                assert hits_of(answer) == [within[:limit]]
                 assert answer["results"][0]["cut"] is (limit < len(within))
 
 
@@ -118,8 +118,8 @@ def test_the_model_says_by_which_metric_is_reranked(url, hasher, points, learnt,
         listed = [{"id": int(n), "vector": x.tolist()} for n, x in zip(ids, X, strict=True)]
         right(client.put("/points", json={"points": listed}))
         asked = {"vectors": X[:3].tolist(), "k": 4, "rerank": N}
-        answer, told = query(client, **asked), query(client, **asked, metric=by)
-        assert answer == told
+        answer, by_name = query(client, **asked), query(client, **asked, metric=by)
+        assert answer == by_name
         assert answer["by"] == by
 
 
@@ -129,7 +129,7 @@ def test_reranked(filled, points, hasher, metric):
     asked = np.random.default_rng(3).normal(size=(3, FEATURES))
     answer = query(filled, vectors=asked.tolist(), k=5, rerank=40, metric=metric)
     assert answer["by"] == metric
-    for x, code, hits in zip(asked, hasher.encode(asked), found(answer), strict=True):
+    for x, code, hits in zip(asked, hasher.encode(asked), hits_of(answer), strict=True):
         candidates = [name for name, _ in expected(points, code)[:40]]
         rows = np.flatnonzero(np.isin(ids, candidates))
         far = np.linalg.norm(X[rows] - x, axis=1)
@@ -139,7 +139,7 @@ def test_reranked(filled, points, hasher, metric):
         assert [name for name, _ in hits] == ids[rows][order].tolist()
         np.testing.assert_allclose([distance for _, distance in hits], far[order], atol=1e-12)
     everything = query(filled, ids=[int(ids[0])], k=1, rerank=N, metric=metric)
-    assert found(everything)[0][0][1] == pytest.approx(0, abs=1e-12)
+    assert hits_of(everything)[0][0][1] == pytest.approx(0, abs=1e-12)
 
 
 @pytest.mark.parametrize(
@@ -155,11 +155,11 @@ def test_filtered_by_a_field(filled, points, chosen, holds):
     which = np.array([holds(payload) for payload in points[3]])
     code = bytes(points[2][0]).hex()
     answer = query(filled, codes=[code, code], k=9, filter=chosen, with_payload=True)
-    assert found(answer) == [expected(points, points[2][0], which)[:9]] * 2
+    assert hits_of(answer) == [expected(points, points[2][0], which)[:9]] * 2
     assert all(holds(hit["payload"]) for hit in answer["results"][0]["hits"])
     answer = query(filled, codes=[code], radius=7, filter=chosen)
     within = [pair for pair in expected(points, points[2][0], which) if pair[1] <= 7]
-    assert found(answer) == [within]
+    assert hits_of(answer) == [within]
 
 
 def test_filtered_by_ids(filled, points):
@@ -167,12 +167,12 @@ def test_filtered_by_ids(filled, points):
     which = np.arange(N) % 7 == 0
     code = bytes(points[2][0]).hex()
     answer = query(filled, codes=[code], k=5, filter={"ids": [*chosen, 777777]})
-    assert found(answer) == [expected(points, points[2][0], which)[:5]]
+    assert hits_of(answer) == [expected(points, points[2][0], which)[:5]]
     vector = points[1][0].tolist()
     answer = query(filled, vectors=[vector], k=2, rerank=9, filter={"ids": chosen})
-    assert {name for name, _ in found(answer)[0]} <= set(chosen)
-    assert found(query(filled, codes=[code], filter={"ids": []})) == [[]]
-    assert found(query(filled, vectors=[vector], rerank=5, filter={"ids": []})) == [[]]
+    assert {name for name, _ in hits_of(answer)[0]} <= set(chosen)
+    assert hits_of(query(filled, codes=[code], filter={"ids": []})) == [[]]
+    assert hits_of(query(filled, vectors=[vector], rerank=5, filter={"ids": []})) == [[]]
 
 
 @pytest.fixture
@@ -222,15 +222,15 @@ def test_by_outputs_and_tables(url, asker, points, monkeypatch, by, scanned):
         fill(client, ids, X)
         answer = query(client, vectors=asked.tolist(), **wanted)
         assert (answer["by"], answer.get("candidates")) == (by, None if scanned else 60)
-        assert found(answer) == expected_hits(asked)
-        assert found(query(client, ids=ids[3:5].tolist(), **wanted)) == expected_hits(X[3:5])
+        assert hits_of(answer) == expected_hits(asked)
+        assert hits_of(query(client, ids=ids[3:5].tolist(), **wanted)) == expected_hits(X[3:5])
         even = {"filter": {"field": "even", "value": True}, "with_payload": True}
         answer = query(client, vectors=asked.tolist(), **wanted, **even)
-        assert found(answer) == expected_hits(asked, slice(0, None, 2))
+        assert hits_of(answer) == expected_hits(asked, slice(0, None, 2))
         assert all(hit["payload"] == {"even": True} for hit in answer["results"][0]["hits"])
         answer = query(client, vectors=asked.tolist(), **wanted, rerank=N)
         far = np.linalg.norm(X[None] - asked[:, None], axis=2).round(12)
-        for row, hits in zip(far, found(answer), strict=True):
+        for row, hits in zip(far, hits_of(answer), strict=True):
             assert {name for name, _ in hits} == set(ids[np.lexsort((ids, row))[:6]].tolist())
 
 
@@ -263,9 +263,9 @@ def test_what_has_no_tables(client, url, asker, points):
 
 
 def test_payloads_come_with_the_hits(filled, points):
-    held = dict(zip(points[0].tolist(), points[3], strict=True))
+    payloads = dict(zip(points[0].tolist(), points[3], strict=True))
     hits = query(filled, ids=[int(points[0][0])], k=20, with_payload=True)["results"][0]["hits"]
-    assert all(hit["payload"] == held[int(hit["id"])] for hit in hits)
+    assert all(hit["payload"] == payloads[int(hit["id"])] for hit in hits)
     assert "payload" not in query(filled, ids=[int(points[0][0])])["results"][0]["hits"][0]
 
 
@@ -293,7 +293,7 @@ def test_delete_and_count(filled, points):
     left = np.ones(N, bool)
     left[[0, N - 1]] = False
     code = points[2][0]
-    assert found(query(filled, codes=[bytes(code).hex()], k=8)) == [
+    assert hits_of(query(filled, codes=[bytes(code).hex()], k=8)) == [
         expected(points, code, left)[:8]
     ]
 
@@ -308,9 +308,9 @@ def test_a_point_is_replaced_as_a_whole(filled, points):
         "payload": None,
     }
     asked = {"vectors": [points[1][0].tolist()], "k": 1, "rerank": N}
-    told = f"point {name} was put in as a code: it has no vector"
-    assert reason(filled.post("/points/query", json=asked), 409) == told
-    assert reason(filled.post("/points/query", json={"ids": [name], "rerank": 5}), 409) == told
+    message = f"point {name} was put in as a code: it has no vector"
+    assert reason(filled.post("/points/query", json=asked), 409) == message
+    assert reason(filled.post("/points/query", json={"ids": [name], "rerank": 5}), 409) == message
     assert query(filled, ids=[name], k=1)["results"]
 
 
@@ -435,7 +435,7 @@ def test_codes_only(url):
         assert right(client.get("/info"))["n_features"] is None
         put = [{"id": 1, "code": "ffff0f", "vector": [1.0, 2.0]}, {"id": 2, "code": "000000"}]
         right(client.put("/points", json={"points": put}))
-        assert found(query(client, codes=["010000"])) == [[(2, 1), (1, 19)]]
+        assert hits_of(query(client, codes=["010000"])) == [[(2, 1), (1, 19)]]
         for method, path, asked in (
             ("PUT", "/points", {"points": [{"id": 1, "vector": [1.0]}]}),
             ("POST", "/points/query", {"vectors": [[1.0]]}),
@@ -614,7 +614,7 @@ def test_images(url, hasher, form):
         vector = [200 / 3] * FEATURES
         right(client.put("/points", json={"points": [{"id": 1, "vector": vector}]}))
         answer = query(client, images=[png(form=form)] * 2, rerank=1)
-        assert found(answer)[0][0] == (1, pytest.approx(0, abs=3))
+        assert hits_of(answer)[0][0] == (1, pytest.approx(0, abs=3))
         assert right(client.get("/info"))["images"] is True
         put = [{"id": 2, "image": png(form=form)}, {"id": 3, "image": png(), "code": "000000"}]
         assert right(client.put("/points", json={"points": put})) == {"upserted": 2}
@@ -663,8 +663,8 @@ def test_wrong_images(url, hasher, images, says):
     with asking(url, hasher, limits, pictures=serve.Pictures(feature)) as client:
         assert says in reason(client.post("/points/query", json={"images": images}), 422)
         points = [{"id": i, "image": image} for i, image in enumerate(images)]
-        told = reason(client.put("/points", json={"points": points}), 422)
-        assert told == "a request has at most 16 images, got 17" or says in told
+        message = reason(client.put("/points", json={"points": points}), 422)
+        assert message == "a request has at most 16 images, got 17" or says in message
 
 
 def test_queries_of_another_kind_are_encoded_by_a_model_of_their_own(url, hasher, tmp_path):

@@ -1,4 +1,4 @@
-"""What a request may cost: hostile ones take bounded memory, and others are answered meanwhile."""
+"""Costs of requests: hostile ones take bounded memory, and others are answered meanwhile."""
 
 import asyncio
 import base64
@@ -170,7 +170,7 @@ def test_others_are_answered_while_a_body_is_parsed(url, hasher, monkeypatch, wh
 
 
 def test_work_ends_at_its_time(url, hasher):
-    """Where it is not done by then, the answer says so."""
+    """The answer says so where it is not done by then."""
     with asking(url, hasher, Limits(rate=0, work=1e-9)) as client:
         put = [{"id": i, "code": "000000", "payload": {"a": 1}} for i in range(5)]
         right(client.put("/points", json={"points": put}))
@@ -195,14 +195,14 @@ def test_a_radius_asks_the_store_for_no_more_than_its_limit(url, hasher, monkeyp
         monkeypatch.delattr(type(store), "search_radius")
         for limit, cut in ((8, True), (9, False), (10, False)):
             asked = {"codes": ["000000"], "radius": 15, "limit": limit}
-            [found] = right(client.post("/points/query", json=asked))["results"]
-            assert [hit["id"] for hit in found["hits"]] == list(range(min(limit, 9)))
-            assert found["cut"] is cut
+            [result] = right(client.post("/points/query", json=asked))["results"]
+            assert [hit["id"] for hit in result["hits"]] == list(range(min(limit, 9)))
+            assert result["cut"] is cut
         assert searched == [9, 10, 11]
 
 
 def test_points_in_parts(url, hasher, monkeypatch):
-    """Where vectors and payloads do not fit at once, the answer is the same."""
+    """The answer is the same where vectors and payloads do not fit at once."""
     rng = np.random.default_rng(0)
     with asking(url, hasher) as client:
         X = rng.normal(size=(60, 6)).tolist()
@@ -213,7 +213,7 @@ def test_points_in_parts(url, hasher, monkeypatch):
             {"vectors": X[:5], "k": 7, "rerank": 40, "metric": "cosine"},
             {"ids": [3, 3, 4], "k": 50, "with_payload": True, "filter": {"field": "n", "value": 9}},
         ]
-        whole = [right(client.post("/points/query", json=asked)) for asked in kinds]
+        answers = [right(client.post("/points/query", json=asked)) for asked in kinds]
         store = client.work._service.store
         cut, parts = store.parts, []
 
@@ -222,21 +222,21 @@ def test_points_in_parts(url, hasher, monkeypatch):
             return cut(*args, room=100)
 
         monkeypatch.setattr(store, "parts", lambda *args: small(*args[:3]))
-        assert [right(client.post("/points/query", json=asked)) for asked in kinds] == whole
+        assert [right(client.post("/points/query", json=asked)) for asked in kinds] == answers
         assert max(parts) > 10
 
 
 def test_the_document_has_the_limits(url, hasher):
     with asking(url, hasher, Limits(rate=0, batch=7, k=5, images=3)) as client:
-        found = right(client.get("/openapi.json"))["components"]["schemas"]
-        assert found["Upsert"]["properties"]["points"]["maxItems"] == 7
-        assert found["Delete"]["properties"]["ids"]["maxItems"] == 7
-        stated = found["Queries"]["properties"]
+        schemas = right(client.get("/openapi.json"))["components"]["schemas"]
+        assert schemas["Upsert"]["properties"]["points"]["maxItems"] == 7
+        assert schemas["Delete"]["properties"]["ids"]["maxItems"] == 7
+        stated = schemas["Queries"]["properties"]
         for name, most in (("vectors", 7), ("codes", 7), ("images", 3), ("ids", 7)):
             assert stated[name]["anyOf"][0]["maxItems"] == most
         for name, most in (("k", 5), ("limit", 5), ("rerank", 50)):
             assert stated[name]["anyOf"][0]["maximum"] == most
-        assert found["Filter"]["properties"]["ids"]["anyOf"][0]["maxItems"] == 700
+        assert schemas["Filter"]["properties"]["ids"]["anyOf"][0]["maxItems"] == 700
         answer = client.post("/points/delete", json={"ids": list(range(8))})
         assert "ids: List should have at most 7 items" in reason(answer, 422)
 

@@ -59,12 +59,12 @@ def test_a_token_is_demanded(url, hasher, caplog):
         free = [path for path, each in ways.items() if "security" not in str(each)]
         assert sorted(free) == ["/healthz", "/metrics", "/readyz"]
         for path in ("/info", "/points", "/points/1", "/nowhere", "/docsx", "/metrics/x"):
-            for given in ({}, bearer(TOKEN, "Basic")):
-                answer = client.get(path, headers=given)
+            for headers in ({}, bearer(TOKEN, "Basic")):
+                answer = client.get(path, headers=headers)
                 assert reason(answer, 401) == "a token is needed: Authorization: Bearer TOKEN"
                 assert answer.headers["www-authenticate"] == "Bearer"
-            for given in (bearer("wrong"), bearer(TOKEN[:-1]), bearer("")):
-                answer = client.get(path, headers=given)
+            for headers in (bearer("wrong"), bearer(TOKEN[:-1]), bearer("")):
+                answer = client.get(path, headers=headers)
                 assert "the token is wrong" in reason(answer, 401)
                 assert answer.headers["www-authenticate"] == 'Bearer error="invalid_token"'
         strange = {"Authorization": "Bearer é".encode()}
@@ -102,9 +102,9 @@ def test_a_name_that_leads_here_by_trickery(client, host, fine):
 
 def test_pages_of_other_sites_change_nothing(client):
     for origin in ("http://evil.example.org", "null", "http://localhost:1", "http://[", ""):
-        told = {"Origin": origin}
+        headers = {"Origin": origin}
         assert "other sites" in reason(
-            client.post("/points/delete", json={"ids": [1]}, headers=told), 403
+            client.post("/points/delete", json={"ids": [1]}, headers=headers), 403
         )
     same = {"Origin": "http://localhost"}
     right(client.post("/points/delete", json={"ids": [1]}, headers=same))
@@ -123,16 +123,16 @@ def test_too_large(url, hasher):
                 await asyncio.sleep(pause)
             yield b'{"codes": ["000000"]}'
 
-        told = {"content-type": "application/json"}
-        right(client.post("/points/query", content=parts(9), headers=told))
+        headers = {"content-type": "application/json"}
+        right(client.post("/points/query", content=parts(9), headers=headers))
         for body in (parts(10), parts(10**6), b" " * 1001):
-            answer = client.post("/points/query", content=body, headers=told)
+            answer = client.post("/points/query", content=body, headers=headers)
             assert reason(answer, 413) == "a request must be at most 1,000 bytes"
             assert answer.headers["connection"] == "close"
-        lying = {**told, "content-length": "10"}
+        lying = {**headers, "content-length": "10"}
         answer = client.post("/points/query", content=parts(100), headers=lying)
         reason(answer, 413)
-        huge = {**told, "content-length": "9" * 5000}
+        huge = {**headers, "content-length": "9" * 5000}
         reason(client.post("/points/query", content=parts(1), headers=huge), 413)
 
 
@@ -250,8 +250,8 @@ def test_a_store_that_cannot_be_opened(url):
         raise StoreError("gone")
 
     with asking(url, opened=opened) as client:
-        told = []
-        client.work.on_failure = lambda: told.append(1)
+        calls = []
+        client.work.on_failure = lambda: calls.append(1)
         while client.work.failed is None:
             client.get("/healthz")
         assert str(client.work.failed) == "gone"
@@ -265,10 +265,10 @@ def test_no_traceback_leaves(url, hasher, monkeypatch, caplog):
     monkeypatch.setattr(serve.Service, "info", fail)
     with asking(url, hasher) as client:
         answer = client.get("/info")
-        told = right(answer, 500)
-        assert told["error"] == "a fault of the service; its log has more"
+        fault = right(answer, 500)
+        assert fault["error"] == "a fault of the service; its log has more"
         assert "secret" not in answer.text
-        assert f"fault {told['id']}" in caplog.text
+        assert f"fault {fault['id']}" in caplog.text
         assert caplog.text.count("RuntimeError: a secret") == 1
         right(client.get("/points"))
 
@@ -279,8 +279,8 @@ def test_a_fault_of_a_layer(url, hasher, monkeypatch, caplog):
 
     monkeypatch.setattr("auxhash.serve.bodies.Bodies._check_content_length", fail)
     with asking(url, hasher) as client:
-        told = right(client.get("/info"), 500)
-        assert f"fault {told['id']}" in caplog.text
+        answer = right(client.get("/info"), 500)
+        assert f"fault {answer['id']}" in caplog.text
 
 
 def test_a_store_that_fails(url, hasher, monkeypatch, caplog):
@@ -290,10 +290,10 @@ def test_a_store_that_fails(url, hasher, monkeypatch, caplog):
     monkeypatch.setattr("auxhash.stores.sqlite.SqliteStore.count", fail)
     with asking(url, hasher) as client:
         answer = client.get("/points")
-        told = right(answer, 503)
-        assert "the store cannot be read or written" in told["error"]
+        fault = right(answer, 503)
+        assert "the store cannot be read or written" in fault["error"]
         assert "/home/me" not in answer.text
-        assert told["id"] in caplog.text
+        assert fault["id"] in caplog.text
         assert "disk I/O error" in caplog.text
         assert answer.headers["retry-after"] == "5"
 
@@ -339,7 +339,7 @@ def test_a_store_that_hangs(url, hasher, monkeypatch):
 
 
 @pytest.mark.parametrize(
-    ("given", "says"),
+    ("limits", "says"),
     [
         ({"body": 0}, "body must be a whole number of at least 1"),
         ({"workers": 0}, "workers must be a whole number of at least 1"),
@@ -348,9 +348,9 @@ def test_a_store_that_hangs(url, hasher, monkeypatch):
         ({"seconds": 0}, "seconds must be a number above 0"),
     ],
 )
-def test_wrong_limits(given, says):
+def test_wrong_limits(limits, says):
     with pytest.raises(ValueError, match=says):
-        Limits(**given)
+        Limits(**limits)
 
 
 def test_points_that_change_during_a_query(url, hasher, monkeypatch):

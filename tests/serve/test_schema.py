@@ -30,8 +30,8 @@ PATHS = [
 
 def test_the_document_names_every_answer(client):
     document = serve.right(client.get("/openapi.json"))
-    found = [(method.upper(), path) for path, ways in document["paths"].items() for method in ways]
-    assert sorted(found) == sorted(PATHS)
+    result = [(method.upper(), path) for path, ways in document["paths"].items() for method in ways]
+    assert sorted(result) == sorted(PATHS)
     for ways in document["paths"].values():
         for way in ways.values():
             assert {"200", "401", "403", "408", "413", "429", "500", "503"} <= set(way["responses"])

@@ -49,7 +49,7 @@ def group(owner, turn):
     ]
 
 
-def whole(client, owner):
+def turn_of(client, owner):
     """The turn of an owner's points, or None; all are there or none, and fit together."""
     asked = {"codes": ["0" * 16], "radius": BITS, "with_payload": True}
     asked["filter"] = {"field": "owner", "value": owner}
@@ -62,7 +62,7 @@ def whole(client, owner):
 
 
 def check_store(url, base):
-    """What the server finds is what the store holds; ids, codes."""
+    """The server finds what the store holds: ids, codes."""
     with stores.open(url) as store, httpx.Client(base_url=base) as client:
         parts = list(store.batches())
         ids = np.concatenate([np.empty(0, np.int64), *(part for part, _ in parts)])
@@ -74,8 +74,8 @@ def check_store(url, base):
         answer = right(
             client.post("/points/query", json={"codes": [bytes(query[0]).hex()], "k": 50})
         )
-        found = [(int(hit["id"]), hit["distance"]) for hit in answer["results"][0]["hits"]]
-        assert found == list(zip(ids[order].tolist(), near[order].tolist(), strict=True))
+        result = [(int(hit["id"]), hit["distance"]) for hit in answer["results"][0]["hits"]]
+        assert result == list(zip(ids[order].tolist(), near[order].tolist(), strict=True))
         return ids, packed
 
 
@@ -95,17 +95,17 @@ def test_many_at_once(codes):
         for turn in range(turns):
             right(client.put("/points", json={"points": group(owner, turn)}))
             last[owner] = turn
-            assert whole(client, owner) == turn  # one's own writes are seen at once
+            assert turn_of(client, owner) == turn  # one's own writes are seen at once
             if turn % 3 == 1:
                 gone = [point["id"] for point in group(owner, turn)]
                 deleted = right(client.post("/points/delete", json={"ids": gone}))
                 assert deleted == {"deleted": GROUP}
                 last[owner] = None
-                assert whole(client, owner) is None
+                assert turn_of(client, owner) is None
 
     def read(client):
         for turn in range(2 * turns):
-            whole(client, turn % 3)
+            turn_of(client, turn % 3)
             asked = {"codes": ["f" * 16], "k": 5}
             hits = right(client.post("/points/query", json=asked))["results"][0]["hits"]
             assert [hit["distance"] for hit in hits] == sorted(hit["distance"] for hit in hits)
@@ -168,11 +168,11 @@ def check_all(url, base, acknowledged):
     assert len(ids) % GROUP == 0
     with httpx.Client(base_url=base) as client:
         for owner, turn in acknowledged.items():
-            found = whole(client, owner)
-            assert found in (turn, turn + 1)
-            acknowledged[owner] = found
+            seen = turn_of(client, owner)
+            assert seen in (turn, turn + 1)
+            acknowledged[owner] = seen
             point = right(client.get(f"/points/{1000 * owner}"))
-            assert point["vector"] == [owner, found]
+            assert point["vector"] == [owner, seen]
 
 
 def raw(base, content, timeout=20):
@@ -191,7 +191,7 @@ def head(length, path="/points", method="PUT"):
 
 
 def rest(line):
-    """All that still comes."""
+    """Read all that still comes."""
     parts = []
     try:
         while part := line.recv(1 << 16):
@@ -266,8 +266,8 @@ def test_a_token_on_another_address(codes, tmp_path):
     options = ("--store", codes, "--host", "0.0.0.0", "--token-file", tmp_path / "token")
     with serving(*options, "--log-requests", ready=False) as (base, process):
         base = base.replace("0.0.0.0", "127.0.0.1")
-        told = {"Authorization": "Bearer a-token-that-nobody-knows"}
-        while serve.status(f"{base}/readyz", headers=told) != 200:
+        headers = {"Authorization": "Bearer a-token-that-nobody-knows"}
+        while serve.status(f"{base}/readyz", headers=headers) != 200:
             time.sleep(0.02)
         assert serve.status(f"{base}/info") == 401
         assert serve.status(f"{base}/info", headers={"Authorization": "Bearer x"}) == 401

@@ -23,7 +23,7 @@ def check_installed(engine):
 
 
 def without_sve():
-    """Whether this is an ARM processor without instructions that some builds take for granted."""
+    """Tell an ARM processor without instructions that some builds take for granted."""
     if platform.machine() != "aarch64":
         return False
     return " sve" not in Path("/proc/cpuinfo").read_text(encoding="utf-8")

@@ -141,12 +141,12 @@ def test_passwords_are_not_told():
 )
 def test_postgresql_servers(url, expected, monkeypatch):
     monkeypatch.delenv("PGPASSWORD", raising=False)
-    given = settings(Address.of(f"postgresql:{url}"))
-    assert {key: given[key] for key in expected} == expected
+    values = settings(Address.of(f"postgresql:{url}"))
+    assert {key: values[key] for key in expected} == expected
 
 
 def test_postgresql_certificates():
-    """Who asks for a check of the certificate gets one."""
+    """A check of the certificate is made for who asks for one."""
     for mode, name in (("verify-full", True), ("verify-ca", False)):
         for root in ("", "&sslrootcert=system"):
             context = settings(Address.of(f"postgresql://u@h?sslmode={mode}{root}"))["ssl_context"]
@@ -199,7 +199,7 @@ def test_missing_packages_are_named(url, module, extra, monkeypatch, tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("url", "given"),
+    ("url", "expected"),
     [
         ("milvus+http://host:19530", {"uri": "http://host:19530"}),
         ("milvus+https://host", {"uri": "https://host"}),
@@ -213,8 +213,8 @@ def test_missing_packages_are_named(url, module, extra, monkeypatch, tmp_path):
         ),
     ],
 )
-def test_milvus_servers(url, given):
-    assert milvus._connection(Address.of(url), 8) == given
+def test_milvus_servers(url, expected):
+    assert milvus._connection(Address.of(url), 8) == expected
 
 
 @pytest.mark.parametrize(

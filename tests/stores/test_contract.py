@@ -1,4 +1,4 @@
-"""What every store must do, run on each engine that is installed.
+"""The contract of every store, run on each engine that is installed.
 
 The truth is NumPy's: all distances, ordered by distance and then id.
 """
@@ -59,13 +59,13 @@ def check(store, ids, packed, queries, ks=(1, 10), radii=(0, 3)):
     assert (got is None) == (len(ids) == 0)
     expected = [truth(ids, packed, query) for query in queries]
     for k in ks:
-        distances, found = store.search(queries, k)
-        assert (distances.dtype, found.dtype) == (np.int32, np.int64)
+        distances, hits = store.search(queries, k)
+        assert (distances.dtype, hits.dtype) == (np.int32, np.int64)
         np.testing.assert_array_equal(distances, [near[:k] for near, _ in expected])
-        np.testing.assert_array_equal(found, [names[:k] for _, names in expected])
+        np.testing.assert_array_equal(hits, [names[:k] for _, names in expected])
     for r in radii:
-        distances, found = store.search_radius(queries, r)
-        for near, names, (right, ours) in zip(distances, found, expected, strict=True):
+        distances, hits = store.search_radius(queries, r)
+        for near, names, (right, ours) in zip(distances, hits, expected, strict=True):
             assert (near.dtype, names.dtype) == (np.int32, np.int64)
             np.testing.assert_array_equal(near, right[right <= r])
             np.testing.assert_array_equal(names, ours[right <= r])
@@ -138,12 +138,12 @@ def test_search_by_tables(url, n_bits):
 def test_upserts_and_deletes(url):
     """Random ones, in turns, against a dictionary; and what stays after the store is closed."""
     rng = np.random.default_rng(2)
-    held: dict[int, bytes] = {}
+    codes_by_name: dict[int, bytes] = {}
     queries = random_codes(rng, 2, 64)
 
     def compare(store):
-        ids = np.array(list(held), np.int64)
-        packed = np.frombuffer(b"".join(held.values()), np.uint8).reshape(-1, 8)
+        ids = np.array(list(codes_by_name), np.int64)
+        packed = np.frombuffer(b"".join(codes_by_name.values()), np.uint8).reshape(-1, 8)
         check(store, ids, packed, queries)
 
     with stores.open(url, n_bits=64) as store:
@@ -151,18 +151,18 @@ def test_upserts_and_deletes(url):
             ids = rng.choice(120, 40, replace=False)
             packed = random_codes(rng, 40, 64, tied=turn % 2 == 0)
             store.upsert(ids, packed)
-            held |= dict(zip(ids.tolist(), map(bytes, packed), strict=True))
+            codes_by_name |= dict(zip(ids.tolist(), map(bytes, packed), strict=True))
             gone = rng.choice(200, 30, replace=False)
-            there = [name for name in gone.tolist() if name in held]
+            there = [name for name in gone.tolist() if name in codes_by_name]
             assert store.delete(gone) == len(there)
             for name in there:
-                del held[name]
+                del codes_by_name[name]
             compare(store)
     with stores.open(url) as store:
         assert store.n_bits == 64
         compare(store)
-        assert store.delete(list(held)) == len(held)
-        held.clear()
+        assert store.delete(list(codes_by_name)) == len(codes_by_name)
+        codes_by_name.clear()
         compare(store)
 
 
@@ -296,9 +296,9 @@ def test_threads(url):
 
         def look():
             for _ in range(8):
-                found = store.search_radius(packed[:1], 16)[1][0]
-                if len(found) % 50:
-                    wrong.append(len(found))
+                result = store.search_radius(packed[:1], 16)[1][0]
+                if len(result) % 50:
+                    wrong.append(len(result))
 
         jobs = [threading.Thread(target=write, args=(part,)) for part in range(2)]
         jobs += [threading.Thread(target=look) for _ in range(2)]
@@ -319,9 +319,9 @@ class Gate:
         self._barrier = threading.Barrier(2)
 
     def __enter__(self):
-        def wait(*given, **options):
+        def wait(*arguments, **options):
             self._barrier.wait(30)
-            return self._call(*given, **options)
+            return self._call(*arguments, **options)
 
         setattr(self._owner, self._name, wait)
 
@@ -330,7 +330,7 @@ class Gate:
 
 
 def both(call, gate=None):
-    """What a call gives in two threads that are at it together."""
+    """Return what a call gives in two threads that are at it together."""
     with gate or nullcontext(), ThreadPoolExecutor(2) as threads:
         return [each.result() for each in [threads.submit(call) for _ in range(2)]]
 
@@ -432,15 +432,15 @@ def test_what_was_acknowledged_survives_a_kill(url):
         writer = subprocess.Popen(
             command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
         )
-        told = [int(writer.stdout.readline()) for _ in range(15 + 4 * (kill % 7))]
+        reports = [int(writer.stdout.readline()) for _ in range(15 + 4 * (kill % 7))]
         writer.send_signal(signal.SIGKILL)
-        told += map(int, writer.communicate()[0].split())
+        reports += map(int, writer.communicate()[0].split())
         with stores.open(url) as store:
             batches = list(store.batches())
             ids = np.concatenate([part for part, _ in batches])
             packed = np.concatenate([part for _, part in batches])
             turns = len(ids) // 20
-            assert turns >= max(told) + 1
+            assert turns >= max(reports) + 1
             np.testing.assert_array_equal(ids, np.arange(20 * turns))  # whole writes only
             np.testing.assert_array_equal(packed[:, 0], ids // 20 % 251)
             check(store, ids, packed, packed[:1])
@@ -458,12 +458,12 @@ def test_many(url, tied):
     with stores.open(url, n_bits=64) as store:
         store.upsert(ids, packed)
         expected = [truth(ids, packed, query) for query in queries]
-        distances, found = store.search(queries, 100)
+        distances, hits = store.search(queries, 100)
         np.testing.assert_array_equal(distances, [near[:100] for near, _ in expected])
-        np.testing.assert_array_equal(found, [names[:100] for _, names in expected])
+        np.testing.assert_array_equal(hits, [names[:100] for _, names in expected])
         r = int(expected[0][0][n // 3])
-        distances, found = store.search_radius(queries, r)
-        for near, names, (right, ours) in zip(distances, found, expected, strict=True):
+        distances, hits = store.search_radius(queries, r)
+        for near, names, (right, ours) in zip(distances, hits, expected, strict=True):
             np.testing.assert_array_equal(near, right[right <= r])
             np.testing.assert_array_equal(names, ours[right <= r])
         assert sum(len(part) for part, _ in store.batches()) == n

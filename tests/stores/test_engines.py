@@ -1,4 +1,4 @@
-"""What is particular to an engine: its own errors, its own indexes, its own limits."""
+"""Particulars of each engine: its own errors, its own indexes, its own limits."""
 
 import os
 import select
@@ -65,13 +65,13 @@ def test_postgresql_reads_at_the_same_time(postgresql):
         with ThreadPoolExecutor(2) as threads:
             with other.transaction():
                 other.run("LOCK TABLE codes")
-                found = [threads.submit(store.search, zero, 1) for _ in range(2)]
+                answers = [threads.submit(store.search, zero, 1) for _ in range(2)]
                 for _ in range(3000):  # until both have come so far
                     if other.run(waiting) == [[2]]:
                         break
                     time.sleep(0.01)
                 assert other.run(waiting) == [[2]]
-            assert [each.result()[1].tolist() for each in found] == [[[1]], [[1]]]
+            assert [each.result()[1].tolist() for each in answers] == [[[1]], [[1]]]
 
 
 def test_duckdb_reads_at_the_same_time(tmp_path):
@@ -87,8 +87,8 @@ def test_duckdb_reads_at_the_same_time(tmp_path):
         store.upsert([1], zero)
         store._database.create_function("meet", meet, ["INTEGER"], "INTEGER")
         store._distance = f"meet(({store._distance})::INTEGER)"
-        found = both(lambda: store.search(zero, 1))
-        assert [ids.tolist() for _, ids in found] == [[[1]], [[1]]]
+        answers = both(lambda: store.search(zero, 1))
+        assert [ids.tolist() for _, ids in answers] == [[[1]], [[1]]]
 
 
 def test_lancedb_lists_its_ids_once(tmp_path, monkeypatch):
@@ -116,7 +116,7 @@ def test_lancedb_lists_its_ids_once(tmp_path, monkeypatch):
 
 @pytest.mark.parametrize("kind", [ConnectionResetError, BrokenPipeError, TimeoutError])
 def test_postgresql_tells_of_a_broken_connection(postgresql, monkeypatch, kind):
-    """Which error the system gives depends on when the server's last words arrive."""
+    """The system's error depends on when the server's last words arrive."""
 
     def broken(*_, **__):
         raise kind(1, "Words of the system")
@@ -177,7 +177,7 @@ def test_postgresql_that_has_gone_before_the_leave(postgresql, monkeypatch):
 
 
 def test_postgresql_that_says_nothing_while_an_error_is_handled(tmp_path):
-    """That error is another one, and not told as the server's."""
+    """The error that is handled is another one, and not told as the server's."""
     check_installed("postgresql")
     from pg8000.exceptions import DatabaseError
 
@@ -325,9 +325,9 @@ def test_lancedb_indexes_do_not_mislead_us(tmp_path):
         lists = lancedb.index.IvfFlat(distance_type="hamming", num_partitions=16)
         table.create_index("code", config=lists)
         theirs = table.search(queries[0], vector_column_name="code").distance_type("hamming")
-        found = theirs.nprobes(1).select(["_distance"]).limit(50).to_arrow()["_distance"]
+        result = theirs.nprobes(1).select(["_distance"]).limit(50).to_arrow()["_distance"]
         right = np.sort(hamming(queries[:1], packed)[0])[:50]
-        assert found.to_pylist() != right.tolist()
+        assert result.to_pylist() != right.tolist()
         check(store, np.arange(3000), packed, queries, (50,), (20,))
 
 
@@ -383,9 +383,9 @@ def test_more_than_milvus_gives_at_once(tmp_path, monkeypatch, tied):
         store.upsert(ids, packed)
         expected = [truth(ids, packed, query) for query in queries]
         for k in (1, 63, 64, 65, 300, 600, 1000):
-            distances, found = store.search(queries, k)
+            distances, hits = store.search(queries, k)
             np.testing.assert_array_equal(distances, [near[:k] for near, _ in expected])
-            np.testing.assert_array_equal(found, [names[:k] for _, names in expected])
+            np.testing.assert_array_equal(hits, [names[:k] for _, names in expected])
         for near, (right, _) in zip(store.search_radius(queries, 9)[0], expected, strict=True):
             np.testing.assert_array_equal(near, right[right <= 9])
         assert [len(part) for part, _ in store.batches(1000)][:2] == [64, 64]

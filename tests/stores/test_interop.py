@@ -40,14 +40,16 @@ def test_postgresql(postgresql, tmp_path):
                 connection.run("CREATE EXTENSION IF NOT EXISTS vector SCHEMA public")
             elif statement.startswith("COPY"):
                 # The server reads a file of its own machine; a client sends one the same way.
-                told, options = re.fullmatch(r"(COPY items FROM) '[^']*'(.*)", statement).groups()
-                connection.run(f"{told} STDIN{options}", stream=[file.read_text()])
+                command, options = re.fullmatch(
+                    r"(COPY items FROM) '[^']*'(.*)", statement
+                ).groups()
+                connection.run(f"{command} STDIN{options}", stream=[file.read_text()])
             else:
-                found = connection.run(statement)
+                rows = connection.run(statement)
                 if statement.startswith("SELECT"):
                     searched += 1
-                    assert [row[0] for row in found] == ids[0].tolist()
-                    assert [row[1] for row in found] == distances[0].tolist()
+                    assert [row[0] for row in rows] == ids[0].tolist()
+                    assert [row[1] for row in rows] == distances[0].tolist()
     assert searched == 2
 
 
@@ -64,9 +66,9 @@ def test_duckdb():
     connection.execute("CREATE TABLE items (id BIGINT, code UBIGINT, bits BIT)")
     rows = zip(range(300), words.tolist(), bit_strings(base, 32), strict=True)
     connection.executemany("INSERT INTO items VALUES (?, ?, ?::BIT)", list(rows))
-    found = [connection.execute(statement).fetchall() for statement in statements("DuckDB")]
-    assert len(found) == 2
-    for answer in found:
+    answers = [connection.execute(statement).fetchall() for statement in statements("DuckDB")]
+    assert len(answers) == 2
+    for answer in answers:
         assert [row[0] for row in answer] == ids[0].tolist()
         assert [row[1] for row in answer] == distances[0].tolist()
 
@@ -94,8 +96,8 @@ def test_recipe_in_postgresql(postgresql):
         connection.run("COPY items (id, vector) FROM STDIN", stream=lines)
         with stores.open(f"{postgresql}&table=items") as store:
             store.upsert(range(500), packed)
-        given = {"code": bit_strings(code[None], 64)[0], "vector": str(query.tolist())}
-        assert [name for (name,) in connection.run(statement, **given)] == expected
+        parameters = {"code": bit_strings(code[None], 64)[0], "vector": str(query.tolist())}
+        assert [name for (name,) in connection.run(statement, **parameters)] == expected
 
 
 def test_recipe_in_duckdb():
@@ -108,5 +110,5 @@ def test_recipe_in_duckdb():
     connection.execute("CREATE TABLE items (id BIGINT, code UBIGINT, vector FLOAT[64])")
     rows = zip(range(500), to_words(packed)[:, 0].tolist(), X.tolist(), strict=True)
     connection.executemany("INSERT INTO items VALUES (?, ?, ?)", list(rows))
-    given = [to_words(code[None]).item(), query.tolist()]
-    assert [name for (name,) in connection.execute(statement, given).fetchall()] == expected
+    parameters = [to_words(code[None]).item(), query.tolist()]
+    assert [name for (name,) in connection.execute(statement, parameters).fetchall()] == expected

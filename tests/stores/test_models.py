@@ -90,7 +90,7 @@ def test_codes_of_the_same_model_of_another_and_of_none(url):
 
 
 def test_a_store_that_says_nothing(url):
-    """As today's are: it opens as before, and takes the first fingerprint it is given."""
+    """It opens as before, as today's do, and takes the first fingerprint it is given."""
     rng = np.random.default_rng(0)
     packed = random_codes(rng, 9, BITS)
     with quiet(stores.open, url, BITS) as store:

@@ -58,11 +58,11 @@ def test_a_search_among_ids(url):
             there = some[some >= 5]
             among = np.concatenate([ids[some], ids[some][:3], [12345678901]])
             expected = [truth(ids[there], packed[there], query) for query in queries]
-            near, found = store.search(queries, 7, among=among)
+            near, hits = store.search(queries, 7, among=among)
             np.testing.assert_array_equal(near, [right[:7] for right, _ in expected])
-            np.testing.assert_array_equal(found, [names[:7] for _, names in expected])
-            near, found = store.search_radius(queries, 8, among=among)
-            for close, names, (right, ours) in zip(near, found, expected, strict=True):
+            np.testing.assert_array_equal(hits, [names[:7] for _, names in expected])
+            near, hits = store.search_radius(queries, 8, among=among)
+            for close, names, (right, ours) in zip(near, hits, expected, strict=True):
                 np.testing.assert_array_equal(close, right[right <= 8])
                 np.testing.assert_array_equal(names, ours[right <= 8])
 
@@ -144,10 +144,10 @@ def test_a_search_by_payload(pointed, asked):
         store.upsert(np.arange(n), packed, payloads=PAYLOADS)
         which = np.array([i for i, p in enumerate(PAYLOADS) if asked.holds(p)], np.int64)
         near, names = truth(which, packed[which], query[0])
-        found = store.search(query, 99, among=asked)
-        assert [part.tolist() for part in found] == [[near.tolist()], [names.tolist()]]
-        found = store.search_radius(query, 7, among=asked)
-        assert found[1][0].tolist() == names[near <= 7].tolist()
+        hits = store.search(query, 99, among=asked)
+        assert [part.tolist() for part in hits] == [[near.tolist()], [names.tolist()]]
+        hits = store.search_radius(query, 7, among=asked)
+        assert hits[1][0].tolist() == names[near <= 7].tolist()
         store.upsert([0], packed[:1])  # without a payload, which so is gone
         store.delete([1])
         left = [i for i in names.tolist() if i > 1]
@@ -155,8 +155,8 @@ def test_a_search_by_payload(pointed, asked):
 
 
 def test_what_having_says():
-    held = [[asked.holds(payload) for payload in PAYLOADS].index(True) for asked in ASKED[:10]]
-    assert held == [0, 0, 0, 2, 3, 0, 1, 1, 5, 5]
+    places = [[asked.holds(payload) for payload in PAYLOADS].index(True) for asked in ASKED[:10]]
+    assert places == [0, 0, 0, 2, 3, 0, 1, 1, 5, 5]
     assert not any(asked.holds(payload) for asked in ASKED[10:] for payload in PAYLOADS)
 
 

@@ -19,7 +19,7 @@ from tests.stores.test_contract import check, random_codes, truth
 def test_a_mirror_follows_before_and_after_folding():
     """Many changes, small and large, against a dictionary."""
     rng = np.random.default_rng(0)
-    held = {}
+    codes_by_name = {}
     mirror = Mirror.of(20, np.empty(0, np.int64), np.empty((0, 3), np.uint8), None)
     queries = random_codes(rng, 3, 20)
     for turn in range(60):
@@ -27,22 +27,24 @@ def test_a_mirror_follows_before_and_after_folding():
         ids = np.sort(rng.choice(3 * MAX_CHANGES, size, replace=False))
         if turn % 3 == 2:
             mirror = mirror.changed(ids, ids[:0], np.empty((0, 3), np.uint8))
-            held = {name: code for name, code in held.items() if name not in set(ids.tolist())}
+            codes_by_name = {
+                name: code for name, code in codes_by_name.items() if name not in set(ids.tolist())
+            }
         else:
             packed = random_codes(rng, size, 20, tied=turn % 2 == 0)
             mirror = mirror.changed(ids, ids, packed)
-            held |= dict(zip(ids.tolist(), map(bytes, packed), strict=True))
-        names = np.array(list(held), np.int64)
-        codes = np.frombuffer(b"".join(held.values()), np.uint8).reshape(-1, 3)
+            codes_by_name |= dict(zip(ids.tolist(), map(bytes, packed), strict=True))
+        names = np.array(list(codes_by_name), np.int64)
+        codes = np.frombuffer(b"".join(codes_by_name.values()), np.uint8).reshape(-1, 3)
         check_mirror(mirror, names, codes, queries)
 
 
 def check_mirror(mirror, ids, packed, queries):
     assert len(mirror) == len(ids)
     expected = [truth(ids, packed, query) for query in queries]
-    distances, found = mirror.search(queries, 50)
+    distances, hits = mirror.search(queries, 50)
     np.testing.assert_array_equal(distances, [near[:50] for near, _ in expected])
-    np.testing.assert_array_equal(found, [names[:50] for _, names in expected])
+    np.testing.assert_array_equal(hits, [names[:50] for _, names in expected])
     for near, names, (right, ours) in zip(*mirror.search_radius(queries, 6), expected, strict=True):
         np.testing.assert_array_equal(near, right[right <= 6])
         np.testing.assert_array_equal(names, ours[right <= 6])
@@ -83,7 +85,7 @@ def check_file(store, path, queries):
 
 @contextmanager
 def reading_all(store, wanted):
-    """Whether the store reads all of its codes meanwhile."""
+    """Tell whether the store reads all of its codes meanwhile."""
     asked = []
     store._connection.set_trace_callback(asked.append)
     yield

@@ -57,5 +57,5 @@ def idx_of(array: np.ndarray) -> bytes:
 
 def everything_in(folder: Path) -> list[str]:
     """All files below a folder, hidden ones included."""
-    found = (Path(home) / name for home, _, names in os.walk(folder) for name in names)
-    return sorted(str(path.relative_to(folder)) for path in found)
+    paths = (Path(home) / name for home, _, names in os.walk(folder) for name in names)
+    return sorted(str(path.relative_to(folder)) for path in paths)

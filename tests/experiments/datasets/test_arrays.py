@@ -66,8 +66,8 @@ def test_every_kind_of_file(tmp_path):
     np.testing.assert_array_equal(labelled.base.y, Y)
     truth = np.zeros((40, 5), np.int32)
     write_vectors(tmp_path / "truth.ivecs", truth)
-    found = from_arrays(X, X, neighbors=tmp_path / "truth.ivecs", n_query=30).query
-    assert found.neighbors.shape == (30, 5)
+    result = from_arrays(X, X, neighbors=tmp_path / "truth.ivecs", n_query=30).query
+    assert result.neighbors.shape == (30, 5)
 
 
 def test_parquet(tmp_path):

@@ -20,15 +20,15 @@ def pictures(n, seed=0):
 
 def test_a_fixed_number_an_image_always_the_same():
     images = pictures(12)
-    found = cifar10_sift.sift(images, 20)
-    assert found.shape == (12, 20, 128)
-    assert found.dtype == np.uint8
+    result = cifar10_sift.sift(images, 20)
+    assert result.shape == (12, 20, 128)
+    assert result.dtype == np.uint8
     with context.using(n_jobs=1):
-        np.testing.assert_array_equal(found, cifar10_sift.sift(images, 20))
-    np.testing.assert_array_equal(found[5:6], cifar10_sift.sift(images[5:6], 20))
-    norms = np.linalg.norm(found.astype(float), axis=2)
+        np.testing.assert_array_equal(result, cifar10_sift.sift(images, 20))
+    np.testing.assert_array_equal(result[5:6], cifar10_sift.sift(images[5:6], 20))
+    norms = np.linalg.norm(result.astype(float), axis=2)
     assert ((norms > 450) & (norms < 560)).all()  # SIFT's usual length of 512
-    assert len(np.unique(found.reshape(-1, 128), axis=0)) > 230
+    assert len(np.unique(result.reshape(-1, 128), axis=0)) > 230
 
 
 def test_where_keypoints_run_out_a_grid_steps_in():

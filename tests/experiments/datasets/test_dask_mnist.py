@@ -36,13 +36,13 @@ def test_blocks_are_the_images_of_one_machine(client, source):  # noqa: F811
 
 def test_it_is_learnt_from(client, source):  # noqa: F811
     X, y = infinite_mnist(240, rows=120)
-    found = DaskMACHash(**{**FEW, "max_iter": 1}, refine=None).fit(X, y)
-    assert found.n_learnt_ == 240
+    model = DaskMACHash(**{**FEW, "max_iter": 1}, refine=None).fit(X, y)
+    assert model.n_learnt_ == 240
     images = source.images(np.arange(1000, 1100)).reshape(100, -1)
-    assert found.score(images, np.arange(1000, 1100) % 10, k=10) > 0.4
+    assert model.score(images, np.arange(1000, 1100) % 10, k=10) > 0.4
 
 
 def test_what_is_no_number_is_refused():
-    for given in ({"n": 0}, {"n": 10, "rows": 0}, {"n": 10, "seed": -1}):
+    for arguments in ({"n": 0}, {"n": 10, "rows": 0}, {"n": 10, "seed": -1}):
         with pytest.raises(ValueError, match="must be a whole number"):
-            infinite_mnist(**given)
+            infinite_mnist(**arguments)

@@ -54,8 +54,8 @@ def test_texts_and_names_stay_with_their_points():
 def some(n=60, d=5, seed=0):
     rng = np.random.default_rng(seed)
     base, query = Points(rng.integers(0, 255, (n, d), np.uint8)), rng.integers(0, 255, (7, d))
-    found = Points(query, neighbors=ground_truth(base.X, query, 4))
-    return Dataset("some", base.take(np.arange(n // 2)), base, found, "Some points.")
+    queries = Points(query, neighbors=ground_truth(base.X, query, 4))
+    return Dataset("some", base.take(np.arange(n // 2)), base, queries, "Some points.")
 
 
 def test_cosine_centres_by_the_training_mean_and_finds_neighbours_anew():
@@ -77,11 +77,11 @@ def test_a_large_base_on_disk_stays_there(folder, tmp_path, monkeypatch):
     mapped = Points(np.load(tmp_path / "base.npy", mmap_mode="r"))
     on_disk = Dataset("some", data.train, mapped, data.query, "")
     monkeypatch.setattr(dataset, "LARGE", 10)
-    found = on_disk.cosine()
-    assert isinstance(found.base.X, np.memmap)
-    np.testing.assert_array_equal(found.base.X, data.cosine().base.X)
+    result = on_disk.cosine()
+    assert isinstance(result.base.X, np.memmap)
+    np.testing.assert_array_equal(result.base.X, data.cosine().base.X)
     again = on_disk.cosine()
-    assert again.base.X.filename == found.base.X.filename
+    assert again.base.X.filename == result.base.X.filename
     # Another part of the same file is not mistaken for it.
     part = Dataset("some", data.train, Points(mapped.X[1:]), data.query, "").cosine()
     np.testing.assert_array_equal(part.base.X, data.cosine().base.X[1:])
@@ -91,27 +91,27 @@ def test_ground_truth_that_takes_long_is_kept(folder, monkeypatch):
     data = some()
     monkeypatch.setattr(dataset, "WORTH_KEEPING", 1)
     monkeypatch.setattr(dataset, "QUERIES_PER_CHUNK", 2)  # fewer than there are queries
-    found = ground_truth(data.base.X, data.query.X, 4)
-    assert isinstance(found, np.memmap)
-    np.testing.assert_array_equal(found, data.query.neighbors)
+    ids = ground_truth(data.base.X, data.query.X, 4)
+    assert isinstance(ids, np.memmap)
+    np.testing.assert_array_equal(ids, data.query.neighbors)
     monkeypatch.setattr(neighbors, "nearest", None)  # cannot be called again
-    np.testing.assert_array_equal(ground_truth(data.base.X, data.query.X, 4), found)
+    np.testing.assert_array_equal(ground_truth(data.base.X, data.query.X, 4), ids)
 
 
 def test_nearest_is_the_same_in_any_blocks(monkeypatch):
     rng = np.random.default_rng(1)
     X, Q = rng.integers(0, 3, (150, 6)), rng.integers(0, 3, (30, 6))  # ties everywhere
     exact = ((Q[:, None] - X[None]) ** 2).sum(axis=2)
-    whole = ((X[:, None] - X[None]) ** 2).sum(axis=2).astype(float)
-    np.fill_diagonal(whole, np.inf)
+    squares = ((X[:, None] - X[None]) ** 2).sum(axis=2).astype(float)
+    np.fill_diagonal(squares, np.inf)
     for block in (1, 64, 1000):
         monkeypatch.setattr(neighbors, "POINTS_PER_BLOCK", block)
         for k in (1, 10, 60, 149):
-            found, distance = neighbors.nearest(X, Q, k)
+            ids, distance = neighbors.nearest(X, Q, k)
             order = np.argsort(exact, axis=1, kind="stable")[:, :k]
-            np.testing.assert_array_equal(found, order)
+            np.testing.assert_array_equal(ids, order)
             np.testing.assert_array_equal(distance, np.take_along_axis(exact, order, 1))
-            order = np.argsort(whole, axis=1, kind="stable")[:, :k]
+            order = np.argsort(squares, axis=1, kind="stable")[:, :k]
             np.testing.assert_array_equal(neighbors.nearest(X, None, k)[0], order)
 
 

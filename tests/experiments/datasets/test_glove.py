@@ -92,7 +92,7 @@ def test_vectors_as_they_are_keep_the_neighbours_by_the_cosine(served):
 
 
 @pytest.mark.parametrize(
-    ("options", "told"),
+    ("options", "message"),
     [
         ({"n_base": 281, "n_query": 20}, "n_base must be .* 280"),
         ({"n_query": 300}, "n_query must be .* 299"),
@@ -101,8 +101,8 @@ def test_vectors_as_they_are_keep_the_neighbours_by_the_cosine(served):
         ({"n_base": 100, "n_query": 20, "unit_length": 2}, "unit_length must be"),
     ],
 )
-def test_what_cannot_be_is_refused(served, options, told):
-    with pytest.raises(ValueError, match=told):
+def test_what_cannot_be_is_refused(served, options, message):
+    with pytest.raises(ValueError, match=message):
         datasets.load("glove-50", **options)
 
 
@@ -118,7 +118,7 @@ def test_json_is_read_once_whatever_the_block(folder, tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize(
-    ("damage", "told"),
+    ("damage", "message"),
     [
         (lambda text: text.replace('"vectors"', '"other"'), "has no"),
         (lambda text: text[: text.index('"word7":')], "ends inside the vectors"),
@@ -128,10 +128,10 @@ def test_json_is_read_once_whatever_the_block(folder, tmp_path, monkeypatch):
         (lambda text: text.replace('"word7":[', '"word7":[x') + " " * 99_999, "Expecting value"),
     ],
 )
-def test_another_file_is_refused(tmp_path, damage, told):
+def test_another_file_is_refused(tmp_path, damage, message):
     text = json_of(WORDS, vectors(4))
     assert damage(text) != text
-    with pytest.raises(ValueError, match=told):
+    with pytest.raises(ValueError, match=message):
         glove.from_json(io.StringIO(damage(text)), tmp_path / "made.npy")
 
 

@@ -17,14 +17,14 @@ def test_queries_come_from_the_tests(tiny_mnist):
 
 def test_idx_faults_are_named(tmp_path):
     path = tmp_path / "x"
-    whole = idx_of(np.zeros((3, 4)))
-    path.write_bytes(whole)
+    content = idx_of(np.zeros((3, 4)))
+    path.write_bytes(content)
     assert mnist.read_idx(path).shape == (3, 4)
     for data, message in (
         (b"", "not an idx file"),
         (b"\0\0\x0d\x01", "not an idx file of unsigned bytes"),
-        (whole[:7], "truncated inside its header"),
-        (whole[:-1], r"holds 11 bytes, which do not make \(3, 4\)"),
+        (content[:7], "truncated inside its header"),
+        (content[:-1], r"holds 11 bytes, which do not make \(3, 4\)"),
     ):
         path.write_bytes(data)
         with pytest.raises(ValueError, match=message):

@@ -64,13 +64,13 @@ def test_the_real_ground_truth_is_reproduced(real):
     """Exactly, but for the order of equal distances, which the corpus leaves to chance."""
     real("siftsmall")
     data = datasets.load("siftsmall")
-    found, distance = neighbors.nearest(data.base.X, data.query.X, 100)
+    ids, distance = neighbors.nearest(data.base.X, data.query.X, 100)
     truth = data.query.neighbors
-    given = np.square(data.base.X[truth] - data.query.X[:, None], dtype=np.float64).sum(axis=2)
-    np.testing.assert_array_equal(distance, given)
-    np.testing.assert_array_equal(np.sort(found, axis=1), np.sort(truth, axis=1))
+    expected = np.square(data.base.X[truth] - data.query.X[:, None], dtype=np.float64).sum(axis=2)
+    np.testing.assert_array_equal(distance, expected)
+    np.testing.assert_array_equal(np.sort(ids, axis=1), np.sort(truth, axis=1))
     tied = np.zeros(distance.shape, bool)
     tied[:, 1:] |= distance[:, 1:] == distance[:, :-1]
     tied[:, :-1] |= distance[:, 1:] == distance[:, :-1]
-    np.testing.assert_array_equal(found[~tied], truth[~tied])
+    np.testing.assert_array_equal(ids[~tied], truth[~tied])
     assert tied.sum() < 100  # of 10,000

@@ -229,7 +229,7 @@ def test_wordnet(letters, client, tmp_path, monkeypatch):
 
 
 def test_real_texts(real):
-    """Where the small form is in the cache: so many examples find their definition among ten."""
+    """So many examples find their definition among ten, if the small form is in the cache."""
     real("wordnet-minilm-small", made=True)
     data = datasets.load("wordnet-minilm-small")
     assert (len(data.base), len(data.query), len(data.pairs)) == (4_500, 500, 1_913)

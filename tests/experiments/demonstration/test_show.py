@@ -1,4 +1,4 @@
-"""What the page shows: every number is the library's, and bad requests are refused."""
+"""Answers to the page: every number is the library's, and bad requests are refused."""
 
 import json
 from dataclasses import replace
@@ -39,7 +39,7 @@ def data(show):
     return show.data
 
 
-def whole(packed):
+def unpacked_bits(packed):
     return [int.from_bytes(code.tobytes(), "little") for code in packed]
 
 
@@ -97,26 +97,26 @@ def test_a_search_is_exact(client, show, data, kind):
     names = list(show.models)
     answer = client.post("/show/search", json={**asked, "models": names}).json()
     assert answer["label"] == label
-    for name, found in zip(names, answer["found"], strict=True):
+    for name, side in zip(names, answer["found"], strict=True):
         code = show.encode(name, X[kind])
         distance = hamming(code, show.models[name].base)[0]
-        order = np.lexsort((np.arange(len(distance)), distance))[: len(found["rows"])]
-        assert found["model"] == name
-        assert found["rows"] == order.tolist()
-        assert found["distances"] == distance[order].tolist()
-        assert found["code"] == whole(code)[0]
-        assert found["codes"] == whole(show.models[name].base[order])
-        assert found["within"] == [(distance <= r).sum() for r in range(N_BITS + 1)]
+        order = np.lexsort((np.arange(len(distance)), distance))[: len(side["rows"])]
+        assert side["model"] == name
+        assert side["rows"] == order.tolist()
+        assert side["distances"] == distance[order].tolist()
+        assert side["code"] == unpacked_bits(code)[0]
+        assert side["codes"] == unpacked_bits(show.models[name].base[order])
+        assert side["within"] == [(distance <= r).sum() for r in range(N_BITS + 1)]
         right = data.base.y == label
         k = np.arange(1, len(order) + 1)
         hits = np.cumsum(right[order])
-        assert found["precision"] == pytest.approx(hits / k, abs=ROUNDED)
-        assert found["recall"] == pytest.approx(hits / right.sum(), abs=ROUNDED)
+        assert side["precision"] == pytest.approx(hits / k, abs=ROUNDED)
+        assert side["recall"] == pytest.approx(hits / right.sum(), abs=ROUNDED)
         inside = [distance <= r for r in range(N_BITS + 1)]
         precision = [right[some].mean() if some.any() else 0 for some in inside]
-        assert found["radius_precision"] == pytest.approx(precision, abs=ROUNDED)
+        assert side["radius_precision"] == pytest.approx(precision, abs=ROUNDED)
         recall = [right[some].sum() / right.sum() for some in inside]
-        assert found["radius_recall"] == pytest.approx(recall, abs=ROUNDED)
+        assert side["radius_recall"] == pytest.approx(recall, abs=ROUNDED)
 
 
 def test_without_a_label_nothing_is_right_or_wrong(client):
@@ -163,13 +163,17 @@ def test_the_path_ends_where_z_is_h(client, show, data):
 
 
 def test_any_point_can_be_followed(client, show):
-    found = client.get("/show/path/7").json()
-    assert found == {"row": 7, "Z": whole(show.learnt.Z[:, 7]), "H": whole(show.learnt.H[:, 7])}
+    answer = client.get("/show/path/7").json()
+    assert answer == {
+        "row": 7,
+        "Z": unpacked_bits(show.learnt.Z[:, 7]),
+        "H": unpacked_bits(show.learnt.H[:, 7]),
+    }
 
 
 def test_alike_codes_have_alike_colours(client, show):
     answer = client.get("/show/codes/refined").json()
-    assert answer["codes"] == whole(show.models["refined"].base)
+    assert answer["codes"] == unpacked_bits(show.models["refined"].base)
     of = {}
     for code, colour in zip(answer["codes"], answer["colours"], strict=True):
         assert of.setdefault(code, colour) == colour
@@ -298,7 +302,7 @@ def test_without_a_show_the_page_says_so():
 
 
 class TestKept:
-    """What was learnt is kept in a file, and never taken from a wrong one."""
+    """Models are kept in a file, and never taken from a wrong one."""
 
     @pytest.fixture
     def learns(self, monkeypatch, show):
@@ -333,12 +337,12 @@ class TestKept:
     def test_a_damaged_file_is_replaced(self, tmp_path, data, learns, damage):
         learnt.kept(data, 0, tmp_path)
         [file] = (tmp_path / "show").iterdir()
-        whole = file.read_bytes()
-        wrong = {"cut": whole[:-9], "changed": whole[:-1] + b"\x01", "foreign": b"x" * 100}
+        content = file.read_bytes()
+        wrong = {"cut": content[:-9], "changed": content[:-1] + b"\x01", "foreign": b"x" * 100}
         file.write_bytes(wrong[damage])
         with pytest.warns(UserWarning, match="cannot be used, and is made again"):
             learnt.kept(data, 0, tmp_path)
-        assert file.read_bytes() == whole
+        assert file.read_bytes() == content
         assert learns == [0, 0]
 
     def test_parts_that_do_not_fit_are_refused(self, show, data):

@@ -40,15 +40,15 @@ def write(path, X, first=0, size=20):
 
 
 def encode(model, folder, runner=None, pattern="points/*.parquet", **columns):
-    """What `Folder.encode` returns, and what was told meanwhile."""
-    told = []
+    """Return what `Folder.encode` does, and what was told meanwhile."""
+    counts = []
     work = Folder(f"{folder}/{pattern}", f"{folder}/codes", model, Columns(**columns))
-    done = work.encode(runner or Here(), lambda *both: told.append(both), told.append)
-    return done, told
+    done = work.encode(runner or Here(), lambda *both: counts.append(both), counts.append)
+    return done, counts
 
 
 def read(path):
     """Ids, codes and metadata of a file of codes."""
-    found = parquet.read_table(path)
-    codes = np.array([list(code) for code in found["code"].to_pylist()], np.uint8)
-    return found["id"].to_pylist(), codes, found.schema.metadata[b"auxhash"]
+    table = parquet.read_table(path)
+    codes = np.array([list(code) for code in table["code"].to_pylist()], np.uint8)
+    return table["id"].to_pylist(), codes, table.schema.metadata[b"auxhash"]

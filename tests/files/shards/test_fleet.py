@@ -27,15 +27,15 @@ def coded(where, names):
 
 
 def test_the_files_are_those_of_one_process(client, folder, model):  # noqa: F811
-    done, told = encode(model, folder, Fleet(Cluster(client, 60)))
+    done, counts = encode(model, folder, Fleet(Cluster(client, 60)))
     assert done == (3, 3, 150)
-    assert sum(told[1:]) == 150
+    assert sum(counts[1:]) == 150
     names = sorted(os.listdir(folder / "codes"))
-    found = coded(folder, names)
+    codes = coded(folder, names)
     (folder / "codes").rename(folder / "before")
     encode(model, folder)
     assert sorted(os.listdir(folder / "codes")) == names == ["0.parquet", "1.parquet", "2.parquet"]
-    assert coded(folder, names) == found
+    assert coded(folder, names) == codes
     assert encode(model, folder, Fleet(Cluster(client, 60)))[0].encoded == 0
 
 
@@ -52,7 +52,7 @@ def test_a_killed_worker_costs_its_files(tmp_path, model, points):
         write(tmp_path / "points" / f"{part:02}.parquet", points + part)
     slow = Slow()
     slow.__dict__.update(vars(model))
-    with cluster_of(2, processes=True) as found, Client(found) as own:
+    with cluster_of(2, processes=True) as cluster, Client(cluster) as own:
         pids = own.run(os.getpid)
         killed = []
 

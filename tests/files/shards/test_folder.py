@@ -20,10 +20,10 @@ from tests.files.shards.conftest import N, encode, read, write
 
 
 def test_codes_are_the_model_s_and_ids_those_of_the_files(folder, points, model):
-    done, told = encode(model, folder)
+    done, counts = encode(model, folder)
     assert done == (3, 3, 150)
-    assert told[0] == (150, 0)
-    assert sum(told[1:]) == 150
+    assert counts[0] == (150, 0)
+    assert sum(counts[1:]) == 150
     for part in range(3):
         ids, codes, _ = read(folder / "codes" / f"{part}.parquet")
         assert ids == list(range(1000 + part * N, 1000 + (part + 1) * N))
@@ -59,9 +59,9 @@ def test_what_has_changed_is_encoded_anew(folder, points, model):
 
 
 def written(path):
-    """Which file this is, and when it was last written."""
-    found = path.stat()
-    return found.st_ino, found.st_mtime_ns
+    """Tell which file this is, and when it was last written."""
+    status = path.stat()
+    return status.st_ino, status.st_mtime_ns
 
 
 def test_a_file_that_changes_meanwhile_is_not_taken_for_encoded(folder, points, model, monkeypatch):
@@ -82,9 +82,9 @@ def test_rows_of_npy_files_are_numbered_through_all_files(tmp_path, points, mode
         np.save(tmp_path / f"{part}.npy", rows.astype(np.float32))
     done, _ = encode(model, tmp_path, pattern="*.npy")
     assert done == (3, 3, 150)
-    found = [read(tmp_path / "codes" / f"{part}.parquet") for part in range(3)]
-    assert [i for ids, _, _ in found for i in ids] == list(range(150))
-    codes = np.concatenate([codes for _, codes, _ in found])
+    parts = [read(tmp_path / "codes" / f"{part}.parquet") for part in range(3)]
+    assert [i for ids, _, _ in parts for i in ids] == list(range(150))
+    codes = np.concatenate([codes for _, codes, _ in parts])
     np.testing.assert_array_equal(codes, model.encode(points.astype(np.float32)))
     # One row more in the second file: the third has other numbers.
     np.save(tmp_path / "1.npy", points[29:100].astype(np.float32))
@@ -100,9 +100,9 @@ def test_any_address_that_fsspec_knows(points, model):
     try:
         assert encode(model, "memory://shards", pattern="deep/*/a.npy")[0] == (2, 2, 100)
         assert encode(model, "memory://shards", pattern="deep/*/a.npy")[0] == (2, 0, 100)
-        found = sorted(memory.find("/shards/codes"))
-        assert found == ["/shards/codes/0/a.parquet", "/shards/codes/1/a.parquet"]
-        with memory.open(found[1]) as file:
+        names = sorted(memory.find("/shards/codes"))
+        assert names == ["/shards/codes/0/a.parquet", "/shards/codes/1/a.parquet"]
+        with memory.open(names[1]) as file:
             assert parquet.read_table(file)["id"].to_pylist() == list(range(50, 100))
     finally:
         memory.rm("/shards", recursive=True)
@@ -161,8 +161,8 @@ def a_hole(folder, points):
 
 
 def cut_short(folder, points):
-    whole = (folder / "points" / "1.parquet").read_bytes()
-    (folder / "points" / "1.parquet").write_bytes(whole[:-9])
+    content = (folder / "points" / "1.parquet").read_bytes()
+    (folder / "points" / "1.parquet").write_bytes(content[:-9])
 
 
 def no_rows(folder, points):
@@ -207,7 +207,7 @@ def test_files_of_another_model_are_not_mixed(folder, points, model):
 
 
 def test_files_that_state_no_model_are_encoded_again(folder, points, model, monkeypatch):
-    """As they were written before there were fingerprints, with a digest of the model's file."""
+    """They were written before there were fingerprints, with a digest of the model's file."""
     with monkeypatch.context() as patch:
         patch.setattr(
             "auxhash.files.shards.folder.Coding",
@@ -302,9 +302,9 @@ def test_memory_does_not_grow_with_the_file(tmp_path, model, kind):
             encode(model, folder, pattern=f"*.{kind}")
         finally:
             del model.encode
-            found = tracemalloc.get_traced_memory()[1]
+            n_bytes = tracemalloc.get_traced_memory()[1]
             tracemalloc.stop()
-        return found + max(most)
+        return n_bytes + max(most)
 
     peak(1_000)
     assert peak(300_000) < peak(100_000) + 2_000_000  # and the points take 4,800,000 bytes

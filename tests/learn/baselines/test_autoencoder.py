@@ -48,8 +48,8 @@ def test_the_objective_never_rises_within_one_mu(n_bits):
 @pytest.mark.parametrize("mu", [0.0, 0.5, 20.0])
 def test_the_z_step_is_enumeration_for_few_bits(mu):
     X, decoder, Z, H = problem(5)
-    found = z_step(X, decoder, Z, H, mu)
-    for x, h, z in zip(X, H, found, strict=True):
+    codes = z_step(X, decoder, Z, H, mu)
+    for x, h, z in zip(X, H, codes, strict=True):
 
         def value(code, x=x, h=h):
             error = x - decoder.A @ code - decoder.c
@@ -73,10 +73,10 @@ def test_alternation_is_never_better_than_enumeration_and_often_as_good(n_bits):
 
 def test_the_z_step_of_many_bits_lowers_the_objective_on_any_number_of_threads():
     X, decoder, Z, H = problem(20, n=3000)
-    found = [context.using(n_jobs=n)(z_step)(X, decoder, Z, H, 0.7) for n in (1, 2, 4)]
-    assert penalized(X, decoder, found[0], H, 0.7) < penalized(X, decoder, Z, H, 0.7)
-    np.testing.assert_array_equal(found[0], found[1])
-    np.testing.assert_array_equal(found[0], found[2])
+    codes = [context.using(n_jobs=n)(z_step)(X, decoder, Z, H, 0.7) for n in (1, 2, 4)]
+    assert penalized(X, decoder, codes[0], H, 0.7) < penalized(X, decoder, Z, H, 0.7)
+    np.testing.assert_array_equal(codes[0], codes[1])
+    np.testing.assert_array_equal(codes[0], codes[2])
 
 
 def test_the_relaxed_solution_meets_the_conditions_of_the_box():

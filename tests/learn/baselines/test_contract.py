@@ -43,7 +43,7 @@ NO_MORE_THAN_FEATURES = ("TPCA", "ITQ", "PCARR")
 
 
 def few(name, data):
-    """As many points as many bits need: for tests of the bits alone."""
+    """Points, as many as many bits need: for tests of the bits alone."""
     n = 160 if SOAK or name in ("AGH", "STH") else 40
     return tuple(part[:n] for part in data)
 
@@ -90,8 +90,8 @@ def sklearn_checks():
     """In soak all of each method; else every third, others of the next method."""
     step = 1 if SOAK else 3
     for at, variant in enumerate(SOME):
-        found = estimator_checks_generator(make(variant[0], 2, **variant[1]))
-        for estimator, check in islice(found, at % step, None, step):
+        result = estimator_checks_generator(make(variant[0], 2, **variant[1]))
+        for estimator, check in islice(result, at % step, None, step):
             yield pytest.param(estimator, check, id=f"{label(variant)}-{check.func.__name__}")
 
 
@@ -278,9 +278,9 @@ def test_small_integers_of_numpy(name, changes, data):
     elif name == "STH":
         n_bits, small = 65, np.int8  # of 160 points
     expected = make(name, n_bits, **changes).fit(X, y)
-    found = make(name, small(n_bits), **changes).fit(X, y)
-    np.testing.assert_array_equal(found.codes_, expected.codes_)
-    assert found.codes_.shape[1] == -(-n_bits // 8)
+    model = make(name, small(n_bits), **changes).fit(X, y)
+    np.testing.assert_array_equal(model.codes_, expected.codes_)
+    assert model.codes_.shape[1] == -(-n_bits // 8)
 
 
 @every_variant

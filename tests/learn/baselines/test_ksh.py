@@ -51,15 +51,15 @@ def test_products_with_s_of_any_values(n, n_values):
     np.add.at(S, (pairs.i, pairs.j), pairs.y)
     np.add.at(S, (pairs.j, pairs.i), pairs.y)
     v = rng.standard_normal(n)
-    found = []
+    products = []
     for n_jobs in (1, 3):
         with context.using(n_jobs=n_jobs), threads.pool() as run:
             product = similarity_of_pairs(pairs, run)
-            found.append(product(v))
+            products.append(product(v))
             for more in ([1, 2], [1, 2, 3]):  # two vectors have a kernel of their own
                 np.testing.assert_allclose(product(np.outer(v, more)), np.outer(S @ v, more))
-    np.testing.assert_allclose(found[0], S @ v, atol=1e-12)
-    np.testing.assert_array_equal(*found)
+    np.testing.assert_allclose(products[0], S @ v, atol=1e-12)
+    np.testing.assert_array_equal(*products)
 
 
 @pytest.mark.parametrize("share", [0.0, 1.0])
@@ -109,9 +109,9 @@ def test_the_ascent_survives_false_alarms_of_products(data):
     X, y = data
     U, _ = whitened(X - X.mean(axis=0))
     S = similarity(y)
-    given = (lambda v: S @ v), np.linalg.eigh(U.T @ S @ U)[1][:, -1], 100
-    found, wanted = ascend(U.view(Alarmed), *given), ascend(U, *given)
-    assert [value for _, value in found] == [value for _, value in wanted]
+    arguments = (lambda v: S @ v), np.linalg.eigh(U.T @ S @ U)[1][:, -1], 100
+    result, wanted = ascend(U.view(Alarmed), *arguments), ascend(U, *arguments)
+    assert [value for _, value in result] == [value for _, value in wanted]
 
 
 def test_no_step_is_accepted_where_a_product_is_no_number(data):

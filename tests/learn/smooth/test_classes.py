@@ -65,7 +65,7 @@ def test_the_cross_entropy_pulls_classes_apart():
 
 
 def test_the_cross_entropy_s_gradient():
-    """That of a target of .9 for the class, and .1 for all classes alike."""
+    """The gradient is that of a target of .9 for the class, and .1 for all classes alike."""
     rng = np.random.default_rng(0)
     classes, U = np.arange(8) % 4, rng.normal(size=(8, 3)).astype(np.float32)
     head = Head(4, 3)
@@ -77,12 +77,12 @@ def test_the_cross_entropy_s_gradient():
         sure = logits - np.log(np.exp(logits).sum(axis=1, keepdims=True))
         return -(target * sure).sum(axis=1).mean()
 
-    found = head.slope(U, classes)
+    result = head.slope(U, classes)
     for at in np.ndindex(U.shape):
         step = np.zeros(U.shape)
         step[at] = 1e-5
         slope = (value(U + step) - value(U - step)) / 2e-5
-        assert found[at] == pytest.approx(slope, rel=1e-3, abs=1e-6)
+        assert result[at] == pytest.approx(slope, rel=1e-3, abs=1e-6)
 
 
 @pytest.mark.parametrize("kind", ["linear", "network"])

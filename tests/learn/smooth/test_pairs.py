@@ -42,10 +42,10 @@ def test_given_pairs_are_exact(loss, real):
     y = rng.random(len(i)) if real else rng.choice([0.0, 1.0], len(i))
     pairs = affinity.from_pairs(i, j, y, n, kind="distance")
     A = rng.normal(size=(n, B))
-    given = GivenPairs(Problem(pairs, loss, B))
+    of_pairs = GivenPairs(Problem(pairs, loss, B))
     rows = np.array([5, 0, 33])
     with context.using(n_jobs=2), threads.pool() as run:
-        pull = given.pull(outputs_of(A), rows, S, run)
+        pull = of_pairs.pull(outputs_of(A), rows, S, run)
     for q, k in ((0, 0), (1, 3), (2, 5)):
         exact = slope_of(A, lambda A: smooth_loss(A, pairs, loss), (rows[q], k))
         assert pull[q, k] == pytest.approx(exact, rel=1e-3, abs=1e-6)
@@ -57,7 +57,9 @@ def test_only_the_outputs_of_the_batch_and_its_partners_are_computed(rows, monke
     i, j = rng.integers(0, 200, (2, 300))
     i, j = i[i != j], j[i != j]
     A, rows = rng.normal(size=(200, B)), np.array(rows)
-    given = GivenPairs(Problem(affinity.from_pairs(i, j, rng.normal(size=len(i)), 200), "ksh", B))
+    of_pairs = GivenPairs(
+        Problem(affinity.from_pairs(i, j, rng.normal(size=len(i)), 200), "ksh", B)
+    )
     asked = []
 
     def outputs(wanted):
@@ -65,9 +67,9 @@ def test_only_the_outputs_of_the_batch_and_its_partners_are_computed(rows, monke
         return outputs_of(A)(wanted)
 
     with context.using(n_jobs=1), threads.pool() as run:
-        expected = given.pull(outputs, rows, S, run)
+        expected = of_pairs.pull(outputs, rows, S, run)
         monkeypatch.setattr(refine_pairs, "ALL_OUTPUTS_UP_TO", 0)
-        np.testing.assert_array_equal(given.pull(outputs, rows, S, run), expected)
+        np.testing.assert_array_equal(of_pairs.pull(outputs, rows, S, run), expected)
     partners = [*rows, *j[np.isin(i, rows)], *i[np.isin(j, rows)]]
     assert asked[0] == slice(None)
     if 2 * len(set(partners)) < 200:
@@ -82,9 +84,9 @@ def test_any_other_loss_has_nearly_its_slope(loss):
     labels = rng.integers(0, 3, 30)
     pairs = affinity.from_labels(labels, 5, 9, 0)
     A = rng.normal(size=(30, B))
-    given = GivenPairs(Problem(pairs, loss, B))
+    of_pairs = GivenPairs(Problem(pairs, loss, B))
     with context.using(n_jobs=1), threads.pool() as run:
-        pull = given.pull(outputs_of(A), np.arange(30), S, run)
+        pull = of_pairs.pull(outputs_of(A), np.arange(30), S, run)
     exact = np.array(
         [
             [slope_of(A, lambda A: smooth_loss(A, pairs, loss), (n, k)) for k in range(B)]
@@ -102,9 +104,9 @@ def test_fresh_pairs_are_all_pairs_when_all_are_given():
     A = rng.normal(size=(len(labels), B))
     rows = np.arange(len(labels))
     with context.using(n_jobs=2), threads.pool() as run:
-        given = GivenPairs(problem).pull(outputs_of(A), rows, S, run)
+        expected = GivenPairs(problem).pull(outputs_of(A), rows, S, run)
         fresh = objective_for(problem, "fresh", 1000).pull(outputs_of(A), rows, S, run)
-    np.testing.assert_allclose(fresh, given, rtol=1e-3, atol=1e-7)
+    np.testing.assert_allclose(fresh, expected, rtol=1e-3, atol=1e-7)
 
 
 @pytest.mark.parametrize("loss", ["ksh", "bre"])
@@ -137,14 +139,14 @@ def test_batches_of_fresh_pairs_agree_with_all_pairs_on_average():
     everyone = np.arange(40)
     total, count = np.zeros((40, B)), np.zeros((40, 1))
     with context.using(n_jobs=1), threads.pool() as run:
-        whole = fresh.pull(outputs_of(A), everyone, S, run)
+        full = fresh.pull(outputs_of(A), everyone, S, run)
         for _ in range(3000):
             rows = rng.permutation(40)[:20]
             total[rows] += fresh.pull(outputs_of(A), rows, S, run)
             count[rows] += 1
     mean = total / count
-    assert np.corrcoef(mean.ravel(), whole.ravel())[0, 1] > 0.99
-    assert (mean * whole).sum() / (whole * whole).sum() == pytest.approx(1, abs=0.01)
+    assert np.corrcoef(mean.ravel(), full.ravel())[0, 1] > 0.99
+    assert (mean * full).sum() / (full * full).sum() == pytest.approx(1, abs=0.01)
 
 
 def test_fresh_pairs_only_where_classes_made_them():
@@ -168,10 +170,10 @@ def test_classes_that_are_known_are_those_that_the_pairs_tell():
     labels = np.random.default_rng(0).permutation(np.repeat(["b", "a", "c"], (5, 20, 30)))
     drawn = affinity.from_labels(labels, 4, 6, 0)
     assert drawn.by_class
-    told = affinity.Affinity(drawn.i, drawn.j, drawn.y, drawn.weight, 55, groups=drawn.groups)
-    assert not told.by_class
+    again = affinity.Affinity(drawn.i, drawn.j, drawn.y, drawn.weight, 55, groups=drawn.groups)
+    assert not again.by_class
     known = refine_pairs.classes_of(drawn)
-    np.testing.assert_array_equal(known, refine_pairs.classes_of(told))
+    np.testing.assert_array_equal(known, refine_pairs.classes_of(again))
     np.testing.assert_array_equal(known, np.searchsorted(["a", "b", "c"], labels))
     # Others of the same pairs are not known to be right.
     assert refine_pairs.classes_of(drawn.grouped(np.zeros(55, int))) is None

@@ -56,14 +56,14 @@ def test_pull_is_the_gradient_of_the_definition(labelled, which):
     with context.using(n_jobs=2), threads.pool() as run:
         pull = objective.pull(lambda r: A[r].astype(np.float32), rows, np.float32(s), run)
     # A point may stand in the batch several times: its pulls are added up.
-    found = np.zeros_like(A)
-    np.add.at(found, rows, pull)
+    total = np.zeros_like(A)
+    np.add.at(total, rows, pull)
     for n, k in [(int(n), k) for n in np.unique(rows)[::3] for k in range(5)]:
         moved = [A.copy() for _ in range(2)]
         moved[0][n, k] -= 1e-5
         moved[1][n, k] += 1e-5
         low, high = (soft_rank_loss(B, rows, 7, similar, len(A), s) for B in moved)
-        assert found[n, k] == pytest.approx((high - low) / 2e-5, rel=2e-3, abs=2e-5)
+        assert total[n, k] == pytest.approx((high - low) / 2e-5, rel=2e-3, abs=2e-5)
 
 
 class Nobody:
@@ -152,8 +152,8 @@ def test_typical_rank_counts_ties_as_half(labelled):
         others = [m for m in range(40) if m not in sets[i]]
         score = Z[others] @ Z[i]
         ranks.append(1 + (score > Z[i] @ Z[j]).sum() + 0.5 * (score == Z[i] @ Z[j]).sum())
-    found = objective.vector_rank(Z[rows].astype(np.float32), rows)
-    assert found == pytest.approx(np.exp(np.log(ranks).mean()))
+    result = objective.vector_rank(Z[rows].astype(np.float32), rows)
+    assert result == pytest.approx(np.exp(np.log(ranks).mean()))
 
 
 def test_both_kinds_at_once(labelled):

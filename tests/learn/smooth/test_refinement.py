@@ -1,4 +1,4 @@
-"""What refinement promises: never a higher L(h), the same bytes for a seed, any loss."""
+"""Promises of refinement: never a higher L(h), the same bytes for a seed, any loss."""
 
 import itertools
 from dataclasses import replace
@@ -244,16 +244,16 @@ def test_weights_decay_more_for_the_rank(digits, hash_function, monkeypatch):
     smooth, seen = kind.smooth, {}
     for objective in ("loss", "rank"):
 
-        def kept(self, *given, objective=objective):
+        def kept(self, *values, objective=objective):
             seen[objective] = self.decay
-            return smooth(self, *given)
+            return smooth(self, *values)
 
         with monkeypatch.context() as patch:
             patch.setattr(kind, "smooth", kept)
             brief = Refine(n_steps=10, objective=objective)
-            found = MACHash(**SMALL, hash_function=hash_function, refine=brief).fit(X, y)
+            model = MACHash(**SMALL, hash_function=hash_function, refine=brief).fit(X, y)
     assert seen["rank"] == pytest.approx(25 * seen["loss"])
-    assert found.hash_function_.decay == seen["loss"] > 0  # what is kept is the function's own
+    assert model.hash_function_.decay == seen["loss"] > 0  # what is kept is the function's own
 
 
 @pytest.mark.parametrize(

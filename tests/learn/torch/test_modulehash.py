@@ -345,6 +345,6 @@ def test_threads_do_not_draw_from_one_another_s_generator():
 
     before = torch.get_rng_state()
     with ThreadPoolExecutor(2) as pool:
-        found = list(pool.map(drawn, [1, 2]))
+        result = list(pool.map(drawn, [1, 2]))
     np.testing.assert_array_equal(torch.get_rng_state(), before)
-    assert found == [drawn(1), drawn(2)]
+    assert result == [drawn(1), drawn(2)]

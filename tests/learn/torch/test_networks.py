@@ -32,9 +32,9 @@ def test_crops_move_whole_pictures():
     after = augment.crops(before, generator(), 2).numpy()
     padded = np.pad(before[0].numpy(), ((2, 2), (2, 2), (0, 0)), mode="reflect")
     moved = {(r, c): padded[r : r + 8, c : c + 8] for r in range(5) for c in range(5)}
-    found = [at for picture in after for at, one in moved.items() if (one == picture).all()]
-    assert len(found) == len(after)
-    assert {r for r, _ in found} == {c for _, c in found} == set(range(5))
+    places = [at for picture in after for at, one in moved.items() if (one == picture).all()]
+    assert len(places) == len(after)
+    assert {r for r, _ in places} == {c for _, c in places} == set(range(5))
     assert after.dtype == np.uint8
 
 
@@ -116,9 +116,9 @@ def test_warps_move_pixels_by_a_matrix(grey):
     wanted = grid[inner, inner].reshape(-1, 2).astype(np.float64)
     entries = []
     for picture in after[~same].numpy():
-        found = picture[inner, inner].reshape(len(wanted), -1)
-        matrix, *_ = np.linalg.lstsq(wanted, found)
-        np.testing.assert_allclose(wanted @ matrix, found, atol=1e-9)
+        result = picture[inner, inner].reshape(len(wanted), -1)
+        matrix, *_ = np.linalg.lstsq(wanted, result)
+        np.testing.assert_allclose(wanted @ matrix, result, atol=1e-9)
         entries.append(matrix - np.eye(2)[:, : matrix.shape[1]])
     entries = np.array(entries)
     assert np.abs(entries).max() <= most
@@ -275,8 +275,8 @@ def test_onnx_gives_the_same_packed_codes(kind, tmp_path):
     hasher.set_params(n_bits=11).fit(X, y)
     export_onnx(hasher, tmp_path / "m.onnx")
     session = onnxruntime.InferenceSession(str(tmp_path / "m.onnx"))
-    given = X if kind == "pictures" else X.astype(np.float32)
-    [codes] = session.run(["codes"], {"features": given})
+    fed = X if kind == "pictures" else X.astype(np.float32)
+    [codes] = session.run(["codes"], {"features": fed})
     assert codes.dtype == np.uint8
     assert codes.shape == (len(X), 2)
     assert (codes == hasher.encode(X)).mean() > 0.99  # but for outputs within rounding of zero

@@ -39,8 +39,8 @@ IMAGES, KINDS = pictures()
 
 
 def mac(**settings):
-    given = {"hash_function": hashed(), "max_iter": 3, "refine": None}
-    return MACHash(**{**SMALL, **given, **settings})
+    usual = {"hash_function": hashed(), "max_iter": 3, "refine": None}
+    return MACHash(**{**SMALL, **usual, **settings})
 
 
 def test_two_step_learns():
@@ -129,7 +129,7 @@ def test_end_to_end(cross_entropy):
 
 
 def test_a_module_whose_outputs_hardly_differ_is_learnt_all_the_same():
-    """Where they were divided by their deviation, tanh was flat, and nothing moved."""
+    """Divided by their deviation, tanh was flat, and nothing moved."""
     module = dense()
     with torch.no_grad():
         module[2].bias.fill_(20.0)
@@ -203,8 +203,8 @@ def test_parameters_can_be_read_and_set():
 
 
 def test_validation_on_pictures():
-    held = IMAGES[90:], KINDS[90:]
-    hasher = mac(hash_function=hashed(small()), validation=held, refine=QUICK)
+    validation = IMAGES[90:], KINDS[90:]
+    hasher = mac(hash_function=hashed(small()), validation=validation, refine=QUICK)
     hasher.fit(IMAGES[:90], KINDS[:90])
     assert all(0 <= step.score <= 1 for step in hasher.history_)
     mac(hash_function=hashed(small()), validation=0.3).fit(IMAGES, KINDS)
@@ -229,16 +229,16 @@ def saved(tmp_path_factory):
 
 def test_saved_and_loaded(saved, tmp_path):
     hasher, path = saved
-    given = small(seed=9)
-    loaded = auxhash.load(path, module=given)
+    module = small(seed=9)
+    loaded = auxhash.load(path, module=module)
     np.testing.assert_array_equal(
         loaded.decision_function(IMAGES), hasher.decision_function(IMAGES)
     )
-    assert torch.equal(given.first.weight, small(seed=9).first.weight)
+    assert torch.equal(module.first.weight, small(seed=9).first.weight)
     loaded.save(tmp_path / "again.safetensors")
     assert (tmp_path / "again.safetensors").read_bytes() == path.read_bytes()
-    whole = auxhash.load(path, module=hashed(small(seed=9)))
-    np.testing.assert_array_equal(whole.encode(IMAGES), hasher.encode(IMAGES))
+    model = auxhash.load(path, module=hashed(small(seed=9)))
+    np.testing.assert_array_equal(model.encode(IMAGES), hasher.encode(IMAGES))
     refitted = auxhash.load(path, module=small()).fit(IMAGES, KINDS)
     np.testing.assert_array_equal(refitted.codes_, hasher.codes_)
 
@@ -296,9 +296,9 @@ def seen(hasher):
 
 def test_killed_after_every_step_it_ends_the_same(tmp_path, monkeypatch):
     hasher = mac(hash_function=hashed(small(), epochs=3, more_epochs=2), refine=QUICK, max_iter=2)
-    whole = clone(hasher).fit(IMAGES, KINDS)
+    model = clone(hasher).fit(IMAGES, KINDS)
     record = training_run._record
-    for iteration in range(whole.n_iter_):
+    for iteration in range(model.n_iter_):
 
         def recorded(steps, history, first, last=iteration):
             for step, state in record(steps, history, first):
@@ -311,7 +311,7 @@ def test_killed_after_every_step_it_ends_the_same(tmp_path, monkeypatch):
             with pytest.raises(Killed):
                 clone(hasher).fit(IMAGES, KINDS, checkpoint=tmp_path)
     resumed = clone(hasher).fit(IMAGES, KINDS, checkpoint=tmp_path)
-    assert seen(resumed) == seen(whole)
+    assert seen(resumed) == seen(model)
     other = small(seed=1)
     with pytest.raises(ValueError, match="hash_function is not the same"):
         clone(hasher).set_params(hash_function=hashed(other)).fit(
@@ -323,7 +323,7 @@ def test_killed_after_every_step_it_ends_the_same(tmp_path, monkeypatch):
 def test_neighborhash_goes_on_from_a_checkpoint(optimizer, tmp_path, monkeypatch):
     h = hashed(small(), optimizer=optimizer)
     hasher = NeighborHash(N_BITS, hash_function=h, n_steps=40, random_state=0, n_jobs=1)
-    whole = clone(hasher).fit(IMAGES)
+    model = clone(hasher).fit(IMAGES)
     kept = ranking.RankTraining._checkpointed
 
     def dying(self, steps):
@@ -337,11 +337,11 @@ def test_neighborhash_goes_on_from_a_checkpoint(optimizer, tmp_path, monkeypatch
         with pytest.raises(Killed):
             clone(hasher).fit(IMAGES, checkpoint=tmp_path)
     resumed = clone(hasher).fit(IMAGES, checkpoint=tmp_path)
-    assert seen(resumed) == seen(whole)
+    assert seen(resumed) == seen(model)
 
 
 @pytest.mark.parametrize(
-    ("given", "says"),
+    ("images", "says"),
     [
         (IMAGES.astype(np.int64), "must be uint8 .pictures., float32 or float64, got int64"),
         (np.full((120, 4, 4), np.nan), "must be finite; row 0 is not"),
@@ -351,9 +351,9 @@ def test_neighborhash_goes_on_from_a_checkpoint(optimizer, tmp_path, monkeypatch
         (X[:120], r"cannot compute outputs for points of shape \(6,\)"),
     ],
 )
-def test_points_that_do_not_suit(given, says):
+def test_points_that_do_not_suit(images, says):
     with pytest.raises(ValueError, match=says):
-        mac(hash_function=hashed(small())).fit(given, KINDS[: len(given)])
+        mac(hash_function=hashed(small())).fit(images, KINDS[: len(images)])
 
 
 def test_other_hash_functions_take_no_pictures():
@@ -409,12 +409,12 @@ def test_on_a_gpu(half, tmp_path):
     np.testing.assert_allclose(*outputs, rtol=0.02, atol=0.02)
 
 
-@pytest.mark.parametrize("held", [0.2, IMAGES[:10]], ids=["a share", "given"])
-def test_the_nearest_pictures_judge_the_steps(held):
-    hasher = mac(hash_function=hashed(small()), validation=Validation(held, k=5, neighbors=5))
+@pytest.mark.parametrize("validation", [0.2, IMAGES[:10]], ids=["a share", "given"])
+def test_the_nearest_pictures_judge_the_steps(validation):
+    hasher = mac(hash_function=hashed(small()), validation=Validation(validation, k=5, neighbors=5))
     hasher.fit(IMAGES, KINDS)
     assert 0 <= hasher.history_[-1].score <= 1
-    if not isinstance(held, float):
+    if not isinstance(validation, float):
         flat = IMAGES.reshape(len(IMAGES), -1)
         truth = nearest(flat, flat[:10], 5)[0]
         codes = hasher.encode(IMAGES)

@@ -126,24 +126,24 @@ RUNS = {
 @pytest.mark.parametrize("name", RUNS)
 def test_killed_after_every_step_it_ends_the_same(name, tmp_path, kill_after):
     data = (MANY, np.tile(y, 3)) if "validation" in name else (X, y)
-    whole = clone(RUNS[name]).fit(*data)
-    assert all(step.accepted for step in whole.history_) == ("validation" not in name)
+    model = clone(RUNS[name]).fit(*data)
+    assert all(step.accepted for step in model.history_) == ("validation" not in name)
     made = kill_after(None)
-    for iteration in range(whole.n_iter_):
+    for iteration in range(model.n_iter_):
         kill_after(iteration)
         with pytest.raises(Killed):
             clone(RUNS[name]).fit(*data, checkpoint=tmp_path)
     kill_after(None)
     resumed = clone(RUNS[name]).fit(*data, checkpoint=tmp_path)
-    assert bytes_of(resumed) == bytes_of(whole)
+    assert bytes_of(resumed) == bytes_of(model)
     # No step was made twice: only the first, the best and the last are seen again.
-    for before, seen in enumerate(made[: whole.n_iter_]):
+    for before, seen in enumerate(made[: model.n_iter_]):
         assert len([i for i in seen if i < before]) <= min(before, 3)
         assert seen[-1] == before
     # Once finished, the result is there at once.
     made.clear()
     again = clone(RUNS[name]).fit(*data, checkpoint=tmp_path)
-    assert bytes_of(again) == bytes_of(whole)
+    assert bytes_of(again) == bytes_of(model)
     assert len(made[0]) <= 3
 
 
@@ -165,7 +165,7 @@ def test_warm_start_and_pairs(tmp_path, kill_after):
     pairs = affinity.from_labels(y, 4, 6, random_state=1)
     old = hasher_of(warm_start=True).fit(X[:40], y[:40])
     old.save(tmp_path / "old.safetensors")
-    whole = auxhash.load(tmp_path / "old.safetensors").fit(X, affinity=pairs)
+    loaded = auxhash.load(tmp_path / "old.safetensors").fit(X, affinity=pairs)
     for iteration in (0, 2, None):
         kill_after(iteration)
         hasher = auxhash.load(tmp_path / "old.safetensors")
@@ -173,19 +173,19 @@ def test_warm_start_and_pairs(tmp_path, kill_after):
             with pytest.raises(Killed):
                 hasher.fit(X, affinity=pairs, checkpoint=tmp_path / "run")
     hasher.fit(X, affinity=pairs, checkpoint=tmp_path / "run")
-    assert bytes_of(hasher) == bytes_of(whole)
+    assert bytes_of(hasher) == bytes_of(loaded)
     with pytest.raises(ValueError, match="the model to go on from is not the same"):
         hasher.fit(X, affinity=pairs, checkpoint=tmp_path / "run")
 
 
 def test_threads_and_the_bar_may_change(tmp_path, kill_after, capsys):
-    whole = hasher_of(refine=QUICK).fit(X, y)
+    model = hasher_of(refine=QUICK).fit(X, y)
     kill_after(1)
     with pytest.raises(Killed):
         hasher_of(refine=QUICK).fit(X, y, checkpoint=tmp_path)
     kill_after(None)
     resumed = hasher_of(refine=QUICK, n_jobs=2, verbose=1).fit(X, y, checkpoint=tmp_path)
-    assert bytes_of(resumed) == bytes_of(whole)
+    assert bytes_of(resumed) == bytes_of(model)
 
 
 # What is killed is forked from a process that has imported and compiled everything, and does
@@ -225,13 +225,13 @@ print(killed, writing)
 def test_killed_at_any_moment_it_ends_the_same(tmp_path):
     root = Path(__file__).parents[3]
     seed = random.randrange(10**6)  # other moments every time; a failure tells it
-    found = subprocess.run(
+    process = subprocess.run(
         [sys.executable, "-c", KILLING, tmp_path, str(KILLS), str(seed)],
         **{"capture_output": True, "text": True, "cwd": root, "timeout": 600},
         env={**os.environ, "OPENBLAS_NUM_THREADS": "1"},
     )
-    assert found.returncode == 0, found.stderr
-    killed, writing = map(int, found.stdout.split())
+    assert process.returncode == 0, process.stderr
+    killed, writing = map(int, process.stdout.split())
     assert killed >= KILLS / 2
     if KILLS >= 30:
         assert writing > 0
@@ -249,7 +249,7 @@ def half_way(tmp_path, kill_after):
 
 
 @pytest.mark.parametrize(
-    ("change", "told"),
+    ("change", "message"),
     [
         ({"n_bits": 6}, "n_bits was 5 and is 6; change it back, or delete"),
         ({"loss": "bre", "C": 1.0}, "C was 100.0 and is 1.0, loss was 'ksh' and is 'bre';"),
@@ -265,9 +265,9 @@ def half_way(tmp_path, kill_after):
         ({"random_state": np.random.default_rng(0)}, "random_state is not the same"),
     ],
 )
-def test_other_parameters_are_refused(half_way, change, told):
+def test_other_parameters_are_refused(half_way, change, message):
     before = (half_way / checkpoint.NAME).read_bytes()
-    with pytest.raises(ValueError, match=f"belongs to another run: .*{told}"):
+    with pytest.raises(ValueError, match=f"belongs to another run: .*{message}"):
         hasher_of(**change).fit(X, y, checkpoint=half_way)
     assert (half_way / checkpoint.NAME).read_bytes() == before
 
@@ -276,14 +276,14 @@ def test_other_data_are_refused(half_way):
     moved = X.copy()
     moved[17, 3] += 1e-9
     pairs = affinity.from_labels(y, 5, 8, random_state=0)
-    for data, told in [
+    for data, message in [
         ((moved, y), "X is not the same"),
         ((X[:59], y[:59]), "X is not the same, y is not the same"),
         ((X, np.roll(y, 1)), "y is not the same"),
         ((X, y.astype(str).astype(object)), "y is not the same"),
         ((X, y, pairs), "affinity is not the same"),
     ]:
-        with pytest.raises(ValueError, match=f"another run: {told}; .*delete .*to start anew"):
+        with pytest.raises(ValueError, match=f"another run: {message}; .*delete .*to start anew"):
             hasher_of().fit(*data, checkpoint=half_way)
     with pytest.raises(ValueError, match="method was 'MACHash' and is 'TwoStepHash'"):
         TwoStepHash(**SMALL).fit(X, y, checkpoint=half_way)
@@ -336,8 +336,8 @@ def test_something_else_in_the_place_of_a_file(name, make, tmp_path, kill_after)
 
 
 def test_a_limit_of_the_system_loses_nothing(half_way):
-    """As a full disk would."""
-    whole = bytes_of(hasher_of().fit(X, y))
+    """A full disk is such a limit."""
+    content = bytes_of(hasher_of().fit(X, y))
     path = half_way / checkpoint.NAME
     before = path.read_bytes()
     limit = resource.getrlimit(resource.RLIMIT_FSIZE)
@@ -345,16 +345,16 @@ def test_a_limit_of_the_system_loses_nothing(half_way):
     try:
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
-            found = bytes_of(hasher_of().fit(X, y, checkpoint=half_way))
+            result = bytes_of(hasher_of().fit(X, y, checkpoint=half_way))
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, limit)
-    assert found == whole
+    assert result == content
     [message] = [str(one.message) for one in caught]
     assert "File too large" in message
     assert "the last one stays" in message
     assert path.read_bytes() == before
     assert os.listdir(half_way) == ["checkpoint.safetensors"]
-    assert bytes_of(hasher_of().fit(X, y, checkpoint=half_way)) == whole
+    assert bytes_of(hasher_of().fit(X, y, checkpoint=half_way)) == content
 
 
 def test_a_folder_that_cannot_be_written_is_told_before_training(tmp_path, kill_after, monkeypatch):
@@ -449,14 +449,14 @@ def press(monkeypatch):
 
 
 def test_ctrl_c_keeps_the_best_model(tmp_path, press, capfd):
-    whole = hasher_of(refine=QUICK).fit(X, y)
+    model = hasher_of(refine=QUICK).fit(X, y)
     release = press(2)
     with pytest.warns(TrainingInterrupted, match="after iteration 2: the model is the best so far"):
         hasher = hasher_of(refine=QUICK).fit(X, y)
     assert "Ctrl-C again stops at once" in capfd.readouterr().err
     assert hasher.interrupted_
     assert hasher.n_iter_ == 3
-    assert hasher.loss_ == min(step.loss for step in whole.history_[:3])
+    assert hasher.loss_ == min(step.loss for step in model.history_[:3])
     assert hasher.transform(X).shape == (60, 5)
     hasher.save(tmp_path / "model.safetensors")
     assert auxhash.load(tmp_path / "model.safetensors").interrupted_
@@ -467,24 +467,24 @@ def test_ctrl_c_keeps_the_best_model(tmp_path, press, capfd):
     release()
     hasher.fit(X, y, checkpoint=tmp_path / "run")
     assert not hasher.interrupted_
-    assert bytes_of(hasher) == bytes_of(whole)
+    assert bytes_of(hasher) == bytes_of(model)
 
 
 def test_a_second_ctrl_c_stops_at_once(tmp_path, press):
-    whole = hasher_of().fit(X, y)
+    model = hasher_of().fit(X, y)
     release = press(3, times=2)
     with pytest.raises(KeyboardInterrupt):
         hasher_of().fit(X, y, checkpoint=tmp_path)
     release()
-    assert bytes_of(hasher_of().fit(X, y, checkpoint=tmp_path)) == bytes_of(whole)
+    assert bytes_of(hasher_of().fit(X, y, checkpoint=tmp_path)) == bytes_of(model)
 
 
 def test_other_threads_and_handlers_are_left_alone(press):
-    found = []
-    thread = threading.Thread(target=lambda: found.append(hasher_of().fit(X, y)))
+    models = []
+    thread = threading.Thread(target=lambda: models.append(hasher_of().fit(X, y)))
     thread.start()
     thread.join()
-    assert not found[0].interrupted_
+    assert not models[0].interrupted_
     seen = []
     signal.signal(signal.SIGINT, lambda number, frame: seen.append(number))
     press(1)
@@ -499,19 +499,19 @@ def test_on_the_command_line(tmp_path, press, monkeypatch):
     np.save("y.npy", y)
     settings = ["--bits", "5", "--similar", "5", "--dissimilar", "8", "--jobs", "1"]
     fit = ["fit", "X.npy", "y.npy", *settings, "-o"]
-    whole = CliRunner().invoke(main, [*fit, "whole.safetensors"])
-    assert whole.exit_code == 0
+    result = CliRunner().invoke(main, [*fit, "whole.safetensors"])
+    assert result.exit_code == 0
     release = press(2)
     stopped = CliRunner().invoke(main, [*fit, "m.safetensors", "--checkpoint", "run"])
     assert stopped.exit_code == 130
-    told = "Interrupted: m.safetensors is the best model so far; the same command goes on.\n"
-    assert stopped.stderr.endswith(told)
+    message = "Interrupted: m.safetensors is the best model so far; the same command goes on.\n"
+    assert stopped.stderr.endswith(message)
     assert auxhash.load("m.safetensors").n_iter_ == 3
     release()
     resumed = CliRunner().invoke(main, [*fit, "m.safetensors", "--checkpoint", "run"])
     assert resumed.exit_code == 0
-    found, expected = auxhash.load("m.safetensors"), auxhash.load("whole.safetensors")
-    assert found.decision_function(X).tobytes() == expected.decision_function(X).tobytes()
+    actual, expected = auxhash.load("m.safetensors"), auxhash.load("whole.safetensors")
+    assert actual.decision_function(X).tobytes() == expected.decision_function(X).tobytes()
     other = CliRunner().invoke(main, [*fit, "m.safetensors", "--checkpoint", "run", "--seed", "1"])
     assert other.exit_code == 1
     assert "random_state was 0 and is 1; change it back, or delete run" in other.output

@@ -38,10 +38,10 @@ def test_features_computed_when_needed_give_the_same_codes(kind, monkeypatch):
         monkeypatch.setattr(module, "moments", lambda *args: moments)
     expected = fitted()
     monkeypatch.setattr(features, "MAX_BYTES", 0)
-    found = fitted()
-    np.testing.assert_array_equal(expected.codes_, found.codes_)
-    np.testing.assert_array_equal(expected.decision_function(X), found.decision_function(X))
-    assert expected.loss_ == found.loss_
+    model = fitted()
+    np.testing.assert_array_equal(expected.codes_, model.codes_)
+    np.testing.assert_array_equal(expected.decision_function(X), model.decision_function(X))
+    assert expected.loss_ == model.loss_
 
 
 @pytest.mark.parametrize("kind", ["linear", "network"])
@@ -152,8 +152,8 @@ def test_a_memory_map_is_never_copied(tmp_path, monkeypatch, computed):
     np.testing.assert_array_equal(codes, model.codes_)
     model.save(tmp_path / "model.safetensors")
     for read in (load, encoder.load):
-        found = read(tmp_path / "model.safetensors")
-        np.testing.assert_array_equal(found.encode(np.array(points[:300])), codes[:300])
+        result = read(tmp_path / "model.safetensors")
+        np.testing.assert_array_equal(result.encode(np.array(points[:300])), codes[:300])
 
 
 def test_a_row_without_a_sign_is_told_by_its_number(monkeypatch):

@@ -17,16 +17,16 @@ y = np.arange(60) % 3
 
 @pytest.fixture
 def bar(monkeypatch):
-    """What the bars were told, in order: before the first step, and of the steps."""
-    told = SimpleNamespace(ready=[], steps=[])
+    """Reports to the bars, in order: before the first step, and of the steps."""
+    calls = SimpleNamespace(ready=[], steps=[])
 
     class Told(rich_progress.Progress):
         def update(self, task, **values):
-            (told.steps if "stage" in values else told.ready).append(values)
+            (calls.steps if "stage" in values else calls.ready).append(values)
             super().update(task, **values)
 
     monkeypatch.setattr(rich_progress, "Progress", Told)
-    return told
+    return calls
 
 
 @pytest.fixture
@@ -64,14 +64,16 @@ def test_the_stage_is_named_and_the_total_only_shrinks(updates, settings):
 
 def test_two_step_hashing_is_one_step(updates):
     TwoStepHash(n_bits=4, n_similar=5, n_dissimilar=10, n_jobs=1, verbose=1).fit(X, y)
-    [told] = updates
-    assert (told["completed"], told["total"], told["stage"]) == (1, 1, "two-step")
+    [update] = updates
+    assert (update["completed"], update["total"], update["stage"]) == (1, 1, "two-step")
 
 
 def test_a_step_in_words():
     step = Step(3, 0.25, 12.5, 10.0, 11.0, 1234, 0.5, False, 1.0)
-    told = progress.describe(step)
-    assert told == "mu 0.25  L(h) 12.5  1,234 bits of Z differ from h(X)  precision 0.500 (skipped)"
+    message = progress.describe(step)
+    assert (
+        message == "mu 0.25  L(h) 12.5  1,234 bits of Z differ from h(X)  precision 0.500 (skipped)"
+    )
     refined = Step(4, math.inf, 12.5, 12.5, 12.5, 0, math.nan, True, 1.0)
     assert re.fullmatch(r"L\(h\) 12\.5", progress.describe(refined))
 
@@ -92,7 +94,7 @@ def test_a_run_that_goes_on_in_its_refinement_ends_at_its_total(updates, tmp_pat
     before = updates[-1]["completed"]
     updates.clear()
     hasher.fit(X, y, checkpoint=tmp_path)
-    assert [told["completed"] for told in updates][-4:] == [before + k for k in (1, 2, 3, 4)]
+    assert [update["completed"] for update in updates][-4:] == [before + k for k in (1, 2, 3, 4)]
     assert updates[-1]["completed"] == updates[-1]["total"] == len(hasher.history_)
 
 

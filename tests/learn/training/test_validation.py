@@ -58,15 +58,17 @@ def test_precision_among_judged_partners_by_its_definition(seed):
     """All orders that ties allow, one after another."""
     rng = np.random.default_rng(seed)
     queries, base = oracle.codes(rng, 4, 2), oracle.codes(rng, 6, 2)
-    held, kept = (part.ravel() for part in np.meshgrid(np.arange(4), np.arange(6), indexing="ij"))
+    queried, kept = (
+        part.ravel() for part in np.meshgrid(np.arange(4), np.arange(6), indexing="ij")
+    )
     chosen = rng.random(24) < 0.7
-    held, kept, similar = held[chosen], kept[chosen], (rng.random(24) < 0.5)[chosen]
+    queried, kept, similar = queried[chosen], kept[chosen], (rng.random(24) < 0.5)[chosen]
     similar[0] = True
-    pairs = JudgedPairs(held, kept, similar)
-    found = PairPrecision(base.astype(float), queries.astype(float), pairs)(Given())
+    pairs = JudgedPairs(queried, kept, similar)
+    result = PairPrecision(base.astype(float), queries.astype(float), pairs)(Given())
     each = []
     for q in range(4):
-        mine = held == q
+        mine = queried == q
         d = (queries[q] != base[kept[mine]]).sum(axis=1)
         right = similar[mine]
         R = right.sum()
@@ -77,7 +79,7 @@ def test_precision_among_judged_partners_by_its_definition(seed):
                 if (np.diff(d[list(order)]) >= 0).all()
             ]
             each.append(np.mean(orders))
-    assert found == pytest.approx(np.mean(each))
+    assert result == pytest.approx(np.mean(each))
 
 
 def test_which_pairs_judge():
@@ -85,15 +87,15 @@ def test_which_pairs_judge():
     A = affinity.from_pairs(
         [0, 1, 2, 3, 0, 0, 4], [1, 2, 3, 4, 3, 3, 1], [1, 1, -1, 1, -1, 0.2, 0.1], 5
     )
-    found = judged_pairs(A, np.array([1, 3]), np.array([0, 2, 4]))
-    told = {
+    pairs = judged_pairs(A, np.array([1, 3]), np.array([0, 2, 4]))
+    actual = {
         (int(q), int(m)): bool(s)
-        for q, m, s in zip(found.query, found.partner, found.similar, strict=True)
+        for q, m, s in zip(pairs.query, pairs.partner, pairs.similar, strict=True)
     }
     # Point 1 with 0, 2 and 4; point 3 with 2, 4 and, of -1 and 0.2, with 0.
     expected = {(0, 0): True, (0, 1): True, (0, 2): True}
     expected |= {(1, 0): False, (1, 1): False, (1, 2): True}
-    assert told == expected
+    assert actual == expected
     with pytest.raises(ValueError, match="no point held out for validation has a similar partner"):
         judged_pairs(
             affinity.from_pairs([0, 1], [1, 2], [-1, 1], 3), np.array([0]), np.arange(1, 3)
@@ -161,7 +163,7 @@ def test_the_paper_s_methods_validate_on_pairs():
 
 
 @pytest.mark.parametrize(
-    ("validation", "data", "told"),
+    ("validation", "data", "message"),
     [
         ((QUERIES, y[:40]), near, "compares labels and needs y"),
         (Validation((QUERIES, y[:40]), neighbors=3), labels, "give X alone"),
@@ -172,14 +174,17 @@ def test_the_paper_s_methods_validate_on_pairs():
         (Validation("0.1"), labels, "validation must be a number above 0"),
     ],
 )
-def test_what_cannot_be_validated_on(validation, data, told):
-    with pytest.raises(ValueError, match=told):
+def test_what_cannot_be_validated_on(validation, data, message):
+    with pytest.raises(ValueError, match=message):
         MACHash(**SMALL, validation=validation).fit(X, **data())
 
 
 def test_settings_are_checked_saved_and_told_apart(tmp_path):
-    for wrong, told in (({"k": 0}, "k must be a whole"), ({"neighbors": 0}, "neighbors must be")):
-        with pytest.raises(ValueError, match=told):
+    for wrong, message in (
+        ({"k": 0}, "k must be a whole"),
+        ({"neighbors": 0}, "neighbors must be"),
+    ):
+        with pytest.raises(ValueError, match=message):
             Validation(0.1, **wrong)
     assert repr(Validation(0.1)) == "Validation(points=0.1, k=100, neighbors=None)"
     assert len({in_words(Validation(0.1, k)) for k in (5, 6)}) == 2
@@ -209,8 +214,8 @@ def test_codes_to_start_from_are_left_out_with_the_points_held_out(source, kind)
 @pytest.mark.parametrize(("n", "validation"), [(240, 0.2), (240, None), (301, 0.2)])
 def test_codes_of_another_number_of_points_are_refused(kind, n, validation, tmp_path):
     hasher = kind(**{**SMALL, "refine": "auto"}, **FEW, validation=validation, init=np.ones((n, 8)))
-    told = rf"^init must be of shape \(300, 8\) \(all points of X, n_bits\), got \({n}, 8\)$"
-    with pytest.raises(ValueError, match=told):
+    message = rf"^init must be of shape \(300, 8\) \(all points of X, n_bits\), got \({n}, 8\)$"
+    with pytest.raises(ValueError, match=message):
         hasher.fit(X, y, checkpoint=tmp_path / "none")
     assert not (tmp_path / "none").exists()
 

@@ -10,7 +10,7 @@ from auxhash.mac.affinity import Affinity
 
 
 def draws(A: Affinity) -> np.ndarray:
-    """How often each point took part."""
+    """Count how often each point took part."""
     return np.bincount(A.i, A.weight, A.n_points) + np.bincount(A.j, A.weight, A.n_points)
 
 
@@ -184,11 +184,11 @@ def test_folding_has_room_for_any_number_of_values():
     """n^2 times the number of values is beyond 2^63 here."""
     n = 2**31 - 1
     i, j = np.array([n - 1, 5, n - 1, 5, 0]), np.array([n - 2, 6, n - 2, 7, n - 1])
-    found = affinity.from_pairs(i, j, [0.5, 0.25, 0.5, -1.0, 0.125], n)
-    assert found.i.tolist() == [0, 5, 5, n - 2]
-    assert found.j.tolist() == [n - 1, 6, 7, n - 1]
-    assert found.y.tolist() == [0.125, 0.25, -1.0, 0.5]
-    assert found.weight.tolist() == [1, 1, 1, 2]
+    pairs = affinity.from_pairs(i, j, [0.5, 0.25, 0.5, -1.0, 0.125], n)
+    assert pairs.i.tolist() == [0, 5, 5, n - 2]
+    assert pairs.j.tolist() == [n - 1, 6, 7, n - 1]
+    assert pairs.y.tolist() == [0.125, 0.25, -1.0, 0.5]
+    assert pairs.weight.tolist() == [1, 1, 1, 2]
 
 
 @given(st.integers(2, 2**31 - 1), st.integers(0, 2**32))
@@ -204,9 +204,9 @@ def test_folding_against_a_dictionary(n, seed):
     for a, b, value, w in zip(i.tolist(), j.tolist(), y, weight, strict=True):
         key = min(a, b), max(a, b), value
         expected[key] = expected.get(key, 0) + w
-    found = affinity.from_pairs(i, j, y, n, weight=weight)
-    keys = zip(found.i.tolist(), found.j.tolist(), found.y, strict=True)
-    assert dict(zip(keys, found.weight, strict=True)) == expected
+    pairs = affinity.from_pairs(i, j, y, n, weight=weight)
+    keys = zip(pairs.i.tolist(), pairs.j.tolist(), pairs.y, strict=True)
+    assert dict(zip(keys, pairs.weight, strict=True)) == expected
 
 
 def test_pairs_given_by_hand_are_checked():
@@ -267,8 +267,8 @@ def test_weights_that_add_up_to_infinity_are_refused():
 def test_distances_at_any_scale(scale):
     X = np.random.default_rng(0).normal(size=(30, 3))
     expected = affinity.from_neighbors(X, 3, 5, values="distance", random_state=0)
-    found = affinity.from_neighbors(X * scale, 3, 5, values="distance", random_state=0)
-    np.testing.assert_allclose(found.y, expected.y, rtol=1e-9)
+    pairs = affinity.from_neighbors(X * scale, 3, 5, values="distance", random_state=0)
+    np.testing.assert_allclose(pairs.y, expected.y, rtol=1e-9)
 
 
 @pytest.mark.parametrize("y", [[], [1]])
@@ -286,13 +286,13 @@ def test_the_number_of_neighbours_is_checked_first():
 @pytest.mark.parametrize("values", ["sign", "distance"])
 @pytest.mark.parametrize("dtype", [np.uint8, np.int16, np.float16, np.float32, bool])
 def test_neighbours_of_any_kind_of_numbers(dtype, values, metric, tmp_path):
-    """As those of the same numbers in double precision, a memory map too: bytes do not wrap."""
+    """They are those of the numbers in double precision, a memory map too: bytes do not wrap."""
     X = np.random.default_rng(0).integers(0, 256, (60, 5)).astype(dtype)
     path = tmp_path / "X.npy"
     np.save(path, X)
     settings = {"metric": metric, "values": values, "random_state": 0}
     want = affinity.from_neighbors(X.astype(np.float64), 4, 9, **settings)
     for given_X in (X, np.load(path, mmap_mode="r")):
-        found = affinity.from_neighbors(given_X, 4, 9, **settings)
+        pairs = affinity.from_neighbors(given_X, 4, 9, **settings)
         for name in ("i", "j", "y", "weight"):
-            np.testing.assert_array_equal(getattr(found, name), getattr(want, name))
+            np.testing.assert_array_equal(getattr(pairs, name), getattr(want, name))

@@ -1,4 +1,4 @@
-"""What each point draws, against the plain definition: a sample of all candidates, listed."""
+"""Draws of each point, against the plain definition: a sample of all candidates, listed."""
 
 import numpy as np
 import pytest
@@ -10,8 +10,8 @@ from auxhash.mac.affinity import draws
 def listed(n, seed, stream, candidates, k):
     """k of the candidates, which are in rising order, as `sample` takes them."""
     out = np.full(k, -1, np.int32)
-    found = random.sample(len(candidates), k, seed, stream, np.zeros(n, bool), out)
-    return [*np.asarray(candidates)[out[:found]], *[-1] * (k - found)]
+    n_drawn = random.sample(len(candidates), k, seed, stream, np.zeros(n, bool), out)
+    return [*np.asarray(candidates)[out[:n_drawn]], *[-1] * (k - n_drawn)]
 
 
 @pytest.mark.parametrize("k", [1, 7, 28])

@@ -38,15 +38,15 @@ NAMES = ("labels", "neighbours", "real", "weighted", "few", "unsorted", "most po
 def test_any_part_of_the_columns(name, monkeypatch):
     A = made(name)
     parts = [slice(0, len(A)), slice(3, 3), slice(5, len(A) - 7), slice(len(A) - 1, len(A))]
-    found = [(A.ends(part), A.values(part)) for part in parts]  # before the columns are kept
+    both = [(A.ends(part), A.values(part)) for part in parts]  # before the columns are kept
     monkeypatch.setattr(columns, "MAX_KEPT_PAIRS", 0)
     assert A.y is not A.y
     monkeypatch.setattr(columns, "MAX_KEPT_PAIRS", 10**9)
     assert A.y is A.y
-    for part, (ends, values) in zip(parts, found, strict=True):
-        for array, whole in zip((*ends, *values), (A.i, A.j, A.y, A.weight), strict=True):
-            assert array.dtype == whole.dtype
-            np.testing.assert_array_equal(array, whole[part])
+    for part, (ends, values) in zip(parts, both, strict=True):
+        for array, complete in zip((*ends, *values), (A.i, A.j, A.y, A.weight), strict=True):
+            assert array.dtype == complete.dtype
+            np.testing.assert_array_equal(array, complete[part])
     np.testing.assert_array_equal(A.distinct_y(), np.unique(A.y))
     assert A.total_weight() == pytest.approx(A.weight.sum(), rel=1e-14)
 
@@ -95,10 +95,10 @@ def test_bytes_held_and_needed_on_the_way(monkeypatch):
     affinity.from_labels(labels[:100], 3, 7)  # compiles
     tracemalloc.start()
     A = affinity.from_labels(labels, 30, 70, random_state=0)
-    held, peak = tracemalloc.get_traced_memory()
+    n_bytes, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     assert A.nbytes < 5.3 * len(A)
-    assert held < 1.1 * A.nbytes
+    assert n_bytes < 1.1 * A.nbytes
     assert peak < 2.5 * A.nbytes  # the draws, four bytes each, are in it
 
 

@@ -37,10 +37,10 @@ def test_steps_are_those_of_the_hessian_while_points_come_and_go(n, kept, n_jobs
             inside = np.zeros((n, 3))
             inside[order[: round(share * n)]] = weight[order[: round(share * n)]]
             gradient = rng.normal(size=(40, 3))
-            found = steps.solve(bits, gradient, inside)
+            solution = steps.solve(bits, gradient, inside)
             for k in range(3):
                 best = newton_step(F, inside[:, k], gradient[:, k])
-                np.testing.assert_allclose(found[:, k], best, rtol=1e-8, atol=1e-11)
+                np.testing.assert_allclose(solution[:, k], best, rtol=1e-8, atol=1e-11)
         assert bool(steps.sums) == (kept > 0 and n > 40)
 
 
@@ -67,9 +67,9 @@ def test_a_huge_cost_of_collinear_features_still_goes_down():
     gradient = rng.normal(size=(30, 1))
     with context.using(n_jobs=1), threads.pool() as run:
         steps = exact.ExactSteps(F, F.T @ F, 1e12, run)
-        found = steps.solve(np.zeros(1, np.int64), gradient, np.ones((200, 1)))
-    assert np.isfinite(found).all()
-    assert (found * gradient).sum() < 0
+        solution = steps.solve(np.zeros(1, np.int64), gradient, np.ones((200, 1)))
+    assert np.isfinite(solution).all()
+    assert (solution * gradient).sum() < 0
 
 
 @pytest.mark.parametrize("kept", [exact.MAX_KEPT_BYTES, 0])
@@ -112,5 +112,7 @@ def test_the_first_fit_of_a_process_is_as_every_other():
         "W = svm.fit(F, Z, 1.0)\n"
         "print(np.array_equal(W, svm.fit(F, Z, 1.0)))"
     )
-    found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert found.stdout.split() == ["True"]
+    process = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True
+    )
+    assert process.stdout.split() == ["True"]

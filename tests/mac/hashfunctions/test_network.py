@@ -49,7 +49,7 @@ def test_what_is_given_stays(rng):
 
 
 @pytest.mark.parametrize(
-    ("setting", "told"),
+    ("setting", "message"),
     [
         ({"n_hidden": 0}, "n_hidden must be a whole number of at least 1 or None, got 0"),
         ({"dropout": 1.0}, "dropout must be below 1, got 1.0"),
@@ -57,8 +57,8 @@ def test_what_is_given_stays(rng):
         ({"noise": -1}, "noise must be a number of at least 0 or None, got -1"),
     ],
 )
-def test_settings_are_checked(setting, told):
-    with pytest.raises(ValueError, match=told):
+def test_settings_are_checked(setting, message):
+    with pytest.raises(ValueError, match=message):
         network(**setting)
 
 
@@ -69,8 +69,8 @@ def test_the_h_step_looks_at_the_first_units(points):
     assert h.W[:256].any()
     assert h.W[300:].any()
     assert not h.W[256:300].any()
-    whole = np.hstack([np.maximum(F @ h.V, 0), F]) @ h.W
-    np.testing.assert_allclose(h.decision(F), whole, atol=1e-9)
+    expected = np.hstack([np.maximum(F @ h.V, 0), F]) @ h.W
+    np.testing.assert_allclose(h.decision(F), expected, atol=1e-9)
     narrow = replace(h, V=h.V[:, :256], W=None).refit(F, Z, np.arange(3))
     np.testing.assert_array_equal(narrow.decision(F), h.decision(F))
 
@@ -91,19 +91,19 @@ def test_files_that_know_nothing_of_thinning(points):
     parts = next(iter(value for value in coded.values() if "thinned" in str(value)))
     fields = parts if "thinned" in parts else parts[-1]
     del fields["thinned"]
-    found = decode(coded, arrays)
-    assert found.thinned is False
-    np.testing.assert_array_equal(found.decision(F), h.decision(F))
+    decoded = decode(coded, arrays)
+    assert decoded.thinned is False
+    np.testing.assert_array_equal(decoded.decision(F), h.decision(F))
 
 
 def test_what_is_left_open_has_alternatives(points):
     X, _ = points
     h = get("network", 1.0)
-    found = h_steps.alternatives(h.prepare(X, np.random.default_rng(0)), h)
-    settings = [(one.dropout, one.noise) for one in found]
+    result = h_steps.alternatives(h.prepare(X, np.random.default_rng(0)), h)
+    settings = [(one.dropout, one.noise) for one in result]
     assert settings[0] == (0.5, 0.5)  # what suits the points comes first, and wins where equal
     assert len(set(settings)) == len(settings) > 2
-    given = network(dropout=0.2)
-    assert len(h_steps.alternatives(given.prepare(X, np.random.default_rng(0)), given)) == 1
+    thinned = network(dropout=0.2)
+    assert len(h_steps.alternatives(thinned.prepare(X, np.random.default_rng(0)), thinned)) == 1
     linear = get("linear", 1.0)
     assert h_steps.alternatives(linear, linear) == [linear]

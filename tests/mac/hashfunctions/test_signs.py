@@ -44,12 +44,12 @@ def made(n, n_features, n_bits, scale, offset, dtype, seed):
     rng = np.random.default_rng(seed)
     X = rng.normal(size=(n, n_features))
     X[rng.random(X.shape) < 0.2] = 0
-    whole = np.dtype(dtype).kind in "iu"
-    if whole:
+    integers = np.dtype(dtype).kind in "iu"
+    if integers:
         low, high = np.iinfo(dtype).min, np.iinfo(dtype).max
         X = rng.integers(max(low, -(2**40)), min(high, 2**40), X.shape, endpoint=True)
     with np.errstate(over="ignore"):
-        X = (X if whole else X * scale + offset).astype(dtype)
+        X = (X if integers else X * scale + offset).astype(dtype)
     low = float(X.min())
     width = float(X.max()) - low or 1.0
     W = rng.normal(size=(n_features + 1, n_bits)) * 10.0 ** rng.integers(-8, 8, n_bits)
@@ -78,9 +78,9 @@ def test_they_are_the_signs_of_the_outputs(shape, power, relative, dtype, seed):
     if not np.isfinite(X).all() or not np.isfinite(h.map.width):
         return
     hyperplanes = h.hyperplanes()
-    found = None if hyperplanes is None else hyperplanes.codes(X)
-    if found is not None:
-        np.testing.assert_array_equal(found, expected(h, X))
+    result = None if hyperplanes is None else hyperplanes.codes(X)
+    if result is not None:
+        np.testing.assert_array_equal(result, expected(h, X))
     with pytest.MonkeyPatch.context() as patch:
         take_hyperplanes(patch)
         np.testing.assert_array_equal(encoded(h, X), expected(h, X))
@@ -150,8 +150,8 @@ def test_numbers_too_large_are_told_as_before(at_once):
     X, h = made(wrong + 500, 3, 4, 1.0, 0.0, "f8", 0)
     h = SVMHash(Scaled(0.0, 1e-300), W=h.W)
     X[wrong] = 1e300
-    told = pytest.raises(ValueError, match=f"too far from the training points: row {wrong} has")
-    with told, np.errstate(all="ignore"), context.using(n_jobs=1):
+    raised = pytest.raises(ValueError, match=f"too far from the training points: row {wrong} has")
+    with raised, np.errstate(all="ignore"), context.using(n_jobs=1):
         encoded(h, X)
 
 
@@ -162,9 +162,9 @@ def test_few_products_are_computed_anew(dtype, monkeypatch):
     h = SVMHash(h.map, W=np.random.default_rng(0).normal(size=h.W.shape))
     take_hyperplanes(monkeypatch)
     monkeypatch.setattr(step, "outputs", None)
-    found = encoded(h, X)
+    codes = encoded(h, X)
     monkeypatch.undo()
-    np.testing.assert_array_equal(found, expected(h, X))
+    np.testing.assert_array_equal(codes, expected(h, X))
 
 
 def test_what_single_precision_cannot_tell_double_precision_does(monkeypatch):
@@ -178,10 +178,10 @@ def test_what_single_precision_cannot_tell_double_precision_does(monkeypatch):
     )
     take_hyperplanes(monkeypatch)
     monkeypatch.setattr(step, "outputs", None)
-    found = encoded(h, X)
+    result = encoded(h, X)
     monkeypatch.undo()
     assert seen == [SINGLE, DOUBLE]
-    np.testing.assert_array_equal(found, expected(h, X))
+    np.testing.assert_array_equal(result, expected(h, X))
 
 
 def test_bits_that_do_not_depend_on_the_points(monkeypatch):
@@ -201,9 +201,9 @@ def test_any_number_of_bits(n_bits, dtype, monkeypatch):
     X, h = made(300, 40, n_bits, 3.0, 5.0, dtype, 0)
     h = to_zero(h, X, n_bits - 1)
     take_hyperplanes(monkeypatch)
-    found = encoded(h, X)
-    np.testing.assert_array_equal(found, expected(h, X))
-    assert found.flags.c_contiguous
+    codes = encoded(h, X)
+    np.testing.assert_array_equal(codes, expected(h, X))
+    assert codes.flags.c_contiguous
 
 
 def test_the_codes_do_not_depend_on_threads_order_and_chunks(at_once, tmp_path):
@@ -318,10 +318,10 @@ def test_what_is_not_finite_is_told_in_the_same_words(made_by, n, wrong, tmp_pat
     model.save(tmp_path / "model")
     if made_by == "encoder":
         model = encoder.load(tmp_path / "model")
-    with pytest.raises(ValueError) as told:
+    with pytest.raises(ValueError) as raised:
         model.decision_function(points)
     with pytest.raises(ValueError) as said:
         model.encode(points)
-    assert str(said.value) == str(told.value)
+    assert str(said.value) == str(raised.value)
     of_model = f"X must be finite; row {n - 1} is not"
     assert (of_model if made_by == "encoder" else "Input X contains") in str(said.value)

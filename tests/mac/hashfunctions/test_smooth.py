@@ -94,16 +94,16 @@ def test_units_that_are_left_out_are_made_up_for(data):
     smooth = h.smooth(F, np.random.default_rng(2))
     rows = np.tile(np.arange(len(F)), 200)
     with context.using(n_jobs=2), threads.pool() as run:
-        whole = smooth.outputs(np.arange(len(F)), run)
-        found = smooth.batch(rows, run).reshape(200, *whole.shape)
+        full = smooth.outputs(np.arange(len(F)), run)
+        result = smooth.batch(rows, run).reshape(200, *full.shape)
     _, X, hidden = smooth.kept
     plain = np.maximum(X @ smooth.V, 0)
     assert np.mean(hidden[plain > 0] == 0) == pytest.approx(0.4, abs=0.02)
     stays = hidden > 0
     np.testing.assert_allclose(hidden[stays], plain[stays] * smooth.grown, rtol=1e-5)
     assert smooth.grown == pytest.approx(1 / 0.6, rel=0.01)
-    error = found.std(axis=0) / np.sqrt(200)
-    assert (np.abs(found.mean(axis=0) - whole) < 5 * error + 1e-4).all()
+    error = result.std(axis=0) / np.sqrt(200)
+    assert (np.abs(result.mean(axis=0) - full) < 5 * error + 1e-4).all()
 
 
 def test_a_bit_that_never_changes_gets_a_direction(data):
@@ -157,13 +157,13 @@ def test_what_is_left_out_is_made_up_for(data, monkeypatch):
 @pytest.mark.parametrize("kind", [PLAIN, THINNED])
 def test_the_same_on_any_number_of_threads(kind, data, monkeypatch):
     monkeypatch.setattr(smooths, "POINTS_PER_GROUP", 15)
-    found = []
+    result = []
     for n_jobs in (1, 3):
         h, F = fitted(kind, data)
         smooth = h.smooth(F, np.random.default_rng(2))
         with context.using(n_jobs=n_jobs), threads.pool() as run:
             rows = np.arange(70)
             outputs = smooth.batch(rows, run)
-            found.append([outputs, *smooth.gradients(rows, outputs, run)])
-    for one, other in zip(*found, strict=True):
+            result.append([outputs, *smooth.gradients(rows, outputs, run)])
+    for one, other in zip(*result, strict=True):
         np.testing.assert_array_equal(one, other)

@@ -103,13 +103,13 @@ def test_classes_that_lie_well_apart(n, weighted):
 
 @pytest.mark.parametrize("C", [100.0, 1e4])
 def test_classes_with_a_narrow_margin(C):
-    """Where hardly more points are inside than there are features, steps must not go in circles."""
+    """Steps must not go in circles where hardly more points are inside than there are features."""
     rng = np.random.default_rng(0)
     n, n_features = (900, 200) if SOAK else (450, 100)
     F = np.hstack([rng.normal(size=(n, n_features)), np.ones((n, 1))])
     outputs = F @ rng.normal(size=(n_features + 1, 4))
     Z = np.where(outputs < np.median(outputs, axis=0), -1, 1).astype(np.int8)
-    found = svm.objective(svm.fit(F, Z, C), F, Z, C)
+    result = svm.objective(svm.fit(F, Z, C), F, Z, C)
     peer = LinearSVC(C=C, fit_intercept=False, dual=True, tol=1e-5, max_iter=100_000)
     W = np.column_stack([peer.fit(F, z).coef_[0] for z in Z.T])
-    assert (found <= 1.02 * svm.objective(W, F, Z, C)).all()
+    assert (result <= 1.02 * svm.objective(W, F, Z, C)).all()

@@ -102,8 +102,8 @@ def test_it_starts_at_principal_coordinates(X, n_components):
     places = centred @ np.linalg.svd(centred)[2].T
     assert Z.shape == (N, n_components)
     assert Z[:, 0].std() == pytest.approx(0.01, rel=0.05)
-    for found, expected in zip(Z.T[:2], places.T, strict=False):
-        assert abs(np.corrcoef(found, expected)[0, 1]) > 0.999
+    for result, expected in zip(Z.T[:2], places.T, strict=False):
+        assert abs(np.corrcoef(result, expected)[0, 1]) > 0.999
     assert (np.ptp(Z, axis=0) > 0).all()
 
 

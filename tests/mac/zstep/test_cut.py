@@ -43,9 +43,9 @@ def test_a_submodular_block_is_minimised_exactly(n, name, mu, seed):
     chosen[0] = True
     A = affinity.from_pairs(i[chosen], j[chosen], np.ones(chosen.sum()), n)
     bit, z = bit_problem(A, name, seed, mu)
-    found = Cut()(bit, z, rng)
+    solution = Cut()(bit, z, rng)
     best = min(bit.energy(candidate) for candidate in oracle.all_codes(n))
-    np.testing.assert_allclose(bit.energy(found), best, rtol=1e-8, atol=1e-8)
+    np.testing.assert_allclose(bit.energy(solution), best, rtol=1e-8, atol=1e-8)
 
 
 @given(
@@ -57,15 +57,15 @@ def test_a_submodular_block_is_minimised_exactly(n, name, mu, seed):
 def test_blocks_are_submodular_whatever_the_affinities(A, name, seed, overlap):
     """Tested on the couplings: real distances and pairs with both signs break groups up."""
     bit, _ = bit_problem(A, name, seed)
-    found = blocks(bit, survey(bit)[1], overlap, np.random.default_rng(seed).permutation)
+    blocks_found = blocks(bit, survey(bit)[1], overlap, np.random.default_rng(seed).permutation)
     coupling = dense(bit)
-    for members in found:
+    for members in blocks_found:
         assert len(members)
         assert (np.diff(members) > 0).all()
         assert (coupling[np.ix_(members, members)] <= 0).all()
         if A.groups is not None:
             assert len(np.unique(A.groups[members])) == 1
-    every = np.concatenate(found)
+    every = np.concatenate(blocks_found)
     np.testing.assert_array_equal(np.unique(every), np.arange(A.n_points))
     assert overlap or len(every) == A.n_points
 
@@ -74,18 +74,18 @@ def test_blocks_are_submodular_whatever_the_affinities(A, name, seed, overlap):
 def test_blocks_that_overlap_lack_only_points_that_a_member_repels(A, name, seed):
     bit, _ = bit_problem(A, name, seed)
     repels = survey(bit)[1]
-    plain, found = (
+    plain, result = (
         blocks(bit, repels, overlap, np.random.default_rng(seed).permutation)
         for overlap in (False, True)
     )
     groups = np.zeros(A.n_points) if A.groups is None else A.groups
     coupling = dense(bit)
-    for small, members in zip(plain, found, strict=True):
+    for small, members in zip(plain, result, strict=True):
         assert set(small) <= set(members)
         for point in set(np.flatnonzero(groups == groups[members[0]])) - set(members):
             assert (coupling[point, members] > 0).any()
     if not repels:
-        assert all(len(a) == len(b) for a, b in zip(plain, found, strict=True))
+        assert all(len(a) == len(b) for a, b in zip(plain, result, strict=True))
 
 
 @given(
@@ -119,8 +119,8 @@ def test_a_fixed_order_draws_nothing_and_a_random_one_matters():
         permutation = staticmethod(np.arange)
 
     np.testing.assert_array_equal(fixed, Cut()(bit, z, Classes()))
-    found = {Cut()(bit, z, np.random.default_rng(seed)).tobytes() for seed in range(9)}
-    assert len(found) > 1
+    result = {Cut()(bit, z, np.random.default_rng(seed)).tobytes() for seed in range(9)}
+    assert len(result) > 1
 
 
 def test_settings_of_cut():
@@ -136,8 +136,8 @@ def test_with_labels_a_block_is_a_class():
     y = np.arange(40) % 4
     A = affinity.from_labels(y, 5, 9, random_state=0)
     bit, _ = bit_problem(A, "ksh", 0)
-    found = blocks(bit, survey(bit)[1], False, np.arange)
-    for label, members in enumerate(found):
+    blocks_found = blocks(bit, survey(bit)[1], False, np.arange)
+    for label, members in enumerate(blocks_found):
         np.testing.assert_array_equal(members, np.flatnonzero(y == label))
 
 
@@ -152,12 +152,12 @@ def test_a_pass_is_block_wise_optimal(mu):
         def permutation(self, n):
             return np.array([0, 2, 1]) if n == 3 else np.arange(n)
 
-    found = Cut()(bit, z, LastBlock())
+    solution = Cut()(bit, z, LastBlock())
     inside = np.flatnonzero(y == 1)
     for candidate in oracle.all_codes(8):
-        other = found.copy()
+        other = solution.copy()
         other[inside] = candidate
-        assert bit.energy(other) >= bit.energy(found) - 1e-8
+        assert bit.energy(other) >= bit.energy(solution) - 1e-8
 
 
 def test_a_pair_with_both_values_is_one_coupling():

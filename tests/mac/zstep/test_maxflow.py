@@ -48,7 +48,7 @@ class Block:
         return maxflow._network(self.points, self.place, self.edges, self.a, *self.spread())
 
     def flow(self, network):
-        """As a full matrix."""
+        """Return the flow as a full matrix."""
         F = np.zeros((len(self.place), len(self.place)))
         for t, n in enumerate(self.points):
             for e in range(network.start[t], network.stop[t]):
@@ -63,11 +63,11 @@ class Block:
     def maximum_flow(self, scale):
         """The library's value, for capacities that are whole numbers times `scale`."""
         n = len(self.u)
-        whole = np.zeros((n + 2, n + 2), np.int32)
-        whole[:n, :n] = np.rint(-self.inner / scale)
-        whole[n, :n] = np.rint(np.maximum(0, -2 * self.u) / scale)
-        whole[:n, n + 1] = np.rint(np.maximum(0, 2 * self.u) / scale)
-        return maximum_flow(csr_array(whole), n, n + 1).flow_value * scale
+        full = np.zeros((n + 2, n + 2), np.int32)
+        full[:n, :n] = np.rint(-self.inner / scale)
+        full[n, :n] = np.rint(np.maximum(0, -2 * self.u) / scale)
+        full[:n, n + 1] = np.rint(np.maximum(0, 2 * self.u) / scale)
+        return maximum_flow(csr_array(full), n, n + 1).flow_value * scale
 
 
 def random_block(seed, n, density, size, others=3, scale=None):

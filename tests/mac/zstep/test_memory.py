@@ -1,4 +1,4 @@
-"""What a problem holds: bytes per pair, and couplings only where a solver needs them."""
+"""Memory of a problem: bytes per pair, and couplings only where a solver needs them."""
 
 import numpy as np
 import pytest
@@ -23,10 +23,10 @@ def test_descent_never_holds_the_couplings():
     z_step(problem, Z, Penalty(H, 0.1), get("descent"), 2, rng)
     assert problem.last_mu > 0
     assert problem.first_mu_bound(Z, H) >= 0
-    held = problem.nbytes - A.nbytes
-    assert held < 2 * len(A) * 5 + 2000 * 30  # two edges of a number and a byte each
+    n_bytes = problem.nbytes - A.nbytes
+    assert n_bytes < 2 * len(A) * 5 + 2000 * 30  # two edges of a number and a byte each
     z_step(problem, Z, Penalty(H, 0.1), get("cut"), 1, rng)
-    assert problem.nbytes - A.nbytes == held + 2 * len(A) * 8
+    assert problem.nbytes - A.nbytes == n_bytes + 2 * len(A) * 8
 
 
 def test_real_values_are_held_once_per_pair():
@@ -34,8 +34,8 @@ def test_real_values_are_held_once_per_pair():
     problem = Problem(A, "ksh", 8)
     R = problem.table.coef.shape[1]
     assert R == 2
-    held = problem.nbytes - A.nbytes
-    assert held < len(A) * (8 * R + 1) + 2 * len(A) * 9 + 300 * 30
+    n_bytes = problem.nbytes - A.nbytes
+    assert n_bytes < len(A) * (8 * R + 1) + 2 * len(A) * 9 + 300 * 30
 
 
 @pytest.mark.parametrize("loss", ["ksh", "esplh"])
@@ -61,11 +61,11 @@ def test_fields_and_the_last_mu_in_parts(chunk, real, monkeypatch):
     A = affinity.from_labels(np.arange(60) % 3, 5, 9, random_state=0)
     if real:
         A = real_pairs(60, 900, np.random.default_rng(0))
-    whole = Problem(A, "ksh", 5)
+    full = Problem(A, "ksh", 5)
     monkeypatch.setattr(graph, "EDGES_PER_TASK", chunk)
     Z = oracle.codes(np.random.default_rng(1), 60, 5)
     with context.using(n_jobs=2):
         parts = Problem(A, "ksh", 5)
-        np.testing.assert_array_equal(whole.fields(Z), parts.fields(Z))
-    np.testing.assert_array_equal(whole.graph.indices, parts.graph.indices)
-    assert whole.last_mu == parts.last_mu
+        np.testing.assert_array_equal(full.fields(Z), parts.fields(Z))
+    np.testing.assert_array_equal(full.graph.indices, parts.graph.indices)
+    assert full.last_mu == parts.last_mu

@@ -149,8 +149,8 @@ def test_the_bound_for_the_first_mu_is_where_descent_starts_to_move():
     bound = problem.first_mu_bound(Z, H)
     assert 0 < bound == problem.flip_thresholds(Z, H).min()
     for factor, changes in ((0.999, False), (1.001, True)):
-        found = z_step(problem, Z, Penalty(H, factor * bound), get("descent"), 1, rng)
-        assert (found.Z != Z).any() == changes
+        result = z_step(problem, Z, Penalty(H, factor * bound), get("descent"), 1, rng)
+        assert (result.Z != Z).any() == changes
     assert problem.first_mu_bound(Z, Z) == np.inf
     assert problem.first_mu_bound(oracle.codes(rng, 60, 5), H) == 0  # not at an optimum
 
@@ -194,9 +194,9 @@ def test_neighbour_lists_of_pairs_in_any_order(groups, block, monkeypatch):
             partners = i[pairs] + j[pairs] - n
             same = np.ones(len(pairs), bool) if groups is None else groups[partners] == groups[n]
             np.testing.assert_array_equal(edges.indices[inside], np.sort(partners[same]))
-            found = edges.indices[own].argsort()
-            np.testing.assert_array_equal(edges.indices[own][found], np.sort(partners))
-            np.testing.assert_array_equal(edges.pair[own][found], pairs[partners.argsort()])
+            result = edges.indices[own].argsort()
+            np.testing.assert_array_equal(edges.indices[own][result], np.sort(partners))
+            np.testing.assert_array_equal(edges.pair[own][result], pairs[partners.argsort()])
 
 
 @pytest.mark.parametrize("count", range(10))

@@ -39,8 +39,8 @@ def test_of_two_eigenvalues_close_together_the_smallest_is_found(seed):
     bit, _ = bit_problem(A, "ksh", seed, b=1)
     values, vectors = np.linalg.eigh(dense(bit) / 4)
     assert values[1] < 0.95 * values[0] < 0
-    found = smallest_eigenvector(bit, np.random.default_rng(seed))
-    assert np.abs(vectors[:, 0] @ found) > 0.99 * np.linalg.norm(found)
+    result = smallest_eigenvector(bit, np.random.default_rng(seed))
+    assert np.abs(vectors[:, 0] @ result) > 0.99 * np.linalg.norm(result)
 
 
 @pytest.mark.parametrize("loss", ["ksh", "esplh"])
@@ -63,8 +63,8 @@ def test_it_finds_the_global_optimum_of_an_easy_problem():
     y = np.repeat([0, 1], 10)
     A = affinity.from_labels(y, 9, 10, random_state=0)
     bit, z = bit_problem(A, "ksh", 3, b=1)
-    found = Quad()(bit, z, np.random.default_rng(0))
-    np.testing.assert_array_equal(np.abs(found @ (2 * y - 1)), 20)
+    solution = Quad()(bit, z, np.random.default_rng(0))
+    np.testing.assert_array_equal(np.abs(solution @ (2 * y - 1)), 20)
 
 
 def test_a_problem_without_couplings():
@@ -73,8 +73,8 @@ def test_a_problem_without_couplings():
     Z = oracle.codes(np.random.default_rng(0), 5, 3)
     with pytest.warns(UserWarning, match="does not depend on the distance d"):
         problem = Problem(A, lambda d, y, b: np.ones_like(d * y), 3)
-    found = z_step(problem, Z, Penalty(Z, 0.0), Quad(), 2, np.random.default_rng(0))
-    np.testing.assert_array_equal(found.Z, Z)
+    result = z_step(problem, Z, Penalty(Z, 0.0), Quad(), 2, np.random.default_rng(0))
+    np.testing.assert_array_equal(result.Z, Z)
 
 
 @given(st.sampled_from(sorted(oracle.ALL_LOSSES)), st.integers(0, 2**32))
@@ -148,36 +148,36 @@ def test_where_the_relaxed_problem_starts(mu, monkeypatch):
         (Quad("eigenvector"), clipped, {"maxiter": 30}),
         (Quad("eigenvector", "sign", None), signs, {}),
     ]:
-        start, given = first_point(solver, bit, z, monkeypatch)
+        start, options_used = first_point(solver, bit, z, monkeypatch)
         np.testing.assert_array_equal(start, expected)
-        assert given == options
+        assert options_used == options
 
 
 def test_to_convergence_the_relaxed_problem_is_at_a_stationary_point(monkeypatch):
     """The projected gradient is zero there, and is not after one iteration."""
     A = affinity.from_labels(np.arange(200) % 4, 20, 40, random_state=0)
     bit, z = bit_problem(A, "ksh", 1, mu=0.05, b=8)
-    found = []
+    result = []
     minimize = quad.minimize
 
     def watched(*args, **settings):
-        found.append(minimize(*args, **settings))
-        return found[-1]
+        result.append(minimize(*args, **settings))
+        return result[-1]
 
     monkeypatch.setattr(quad, "minimize", watched)
     for most in (1, None):
         Quad("eigenvector", "sign", most)(bit, z, np.random.default_rng(0))
-    left = [np.abs(np.clip(f.x - Relaxed(bit)(f.x)[1], -1, 1) - f.x).max() for f in found]
+    left = [np.abs(np.clip(f.x - Relaxed(bit)(f.x)[1], -1, 1) - f.x).max() for f in result]
     assert left[1] < 1e-3 < left[0]
 
 
 def test_settings_of_quad():
     assert Quad() == Quad("auto", "clip", 30) != Quad(max_iter=None)
     assert repr(Quad()) == "Quad(start='auto', truncate='clip', max_iter=30)"
-    for wrong, told in [
+    for wrong, message in [
         ({"start": "codes"}, "start must be one of auto, eigenvector; got 'codes'"),
         ({"truncate": None}, "truncate must be one of clip, sign; got None"),
         ({"max_iter": 0}, r"max_iter must be a whole number of at least 1 or None \(until"),
     ]:
-        with pytest.raises(ValueError, match=told):
+        with pytest.raises(ValueError, match=message):
             Quad(**wrong)

@@ -42,14 +42,14 @@ def setting(A, name, b, seed):
 )
 def test_never_raises_l_p_and_reports_it(solver, A, name, mu, seed):
     problem, Z, H = setting(A, name, 4, seed)
-    found = z_step(problem, Z, Penalty(H, mu), get(solver), 3, np.random.default_rng(seed))
+    result = z_step(problem, Z, Penalty(H, mu), get(solver), 3, np.random.default_rng(seed))
     before = oracle.penalized(Z, A, name, H, mu)
-    after = oracle.penalized(found.Z, A, name, H, mu)
-    np.testing.assert_allclose(found.value, after, rtol=1e-9, atol=1e-9)
-    np.testing.assert_allclose(found.free_loss, oracle.loss(found.Z, A, name), atol=1e-9)
+    after = oracle.penalized(result.Z, A, name, H, mu)
+    np.testing.assert_allclose(result.value, after, rtol=1e-9, atol=1e-9)
+    np.testing.assert_allclose(result.free_loss, oracle.loss(result.Z, A, name), atol=1e-9)
     assert after <= before + 1e-9 * abs(before)
-    assert found.converged or found.sweeps == 3
-    assert found.Z.dtype == np.int8
+    assert result.converged or result.sweeps == 3
+    assert result.Z.dtype == np.int8
 
 
 @pytest.mark.parametrize("solver", ["descent", "descent-bits"])
@@ -61,12 +61,12 @@ def test_never_raises_l_p_and_reports_it(solver, A, name, mu, seed):
 )
 def test_no_flip_is_left_to_descent(solver, A, name, mu, seed):
     problem, Z, H = setting(A, name, 3, seed)
-    found = z_step(problem, Z, Penalty(H, mu), get(solver), 1000, np.random.default_rng(0))
-    assert found.converged
+    result = z_step(problem, Z, Penalty(H, mu), get(solver), 1000, np.random.default_rng(0))
+    assert result.converged
     for n, k in itertools.product(range(A.n_points), range(3)):
-        flipped = found.Z.copy()
+        flipped = result.Z.copy()
         flipped[n, k] *= -1
-        assert oracle.penalized(flipped, A, name, H, mu) >= found.value - 1e-8
+        assert oracle.penalized(flipped, A, name, H, mu) >= result.value - 1e-8
 
 
 @pytest.mark.parametrize("b", [7, 20, 70])
@@ -76,7 +76,7 @@ def test_a_sweep_of_descent_is_one_flip_after_another(b, name, real):
     A = oracle.uneven_pairs(200, 12000, real, b)
     problem, Z, H = setting(A, name, b, 0)
     penalty = Penalty(H, problem.last_mu / 20)
-    found = z_step(problem, Z, penalty, get("descent"), 1, np.random.default_rng(0)).Z
+    result = z_step(problem, Z, penalty, get("descent"), 1, np.random.default_rng(0)).Z
     c, edges = penalty.linear(), problem.edges
     for n in np.concatenate(problem.graph.memo["colours"]):
         for k in range(b):
@@ -84,7 +84,7 @@ def test_a_sweep_of_descent_is_one_flip_after_another(b, name, real):
             module._fields(n, n + 1, problem.to_words(Z), edges, problem.gains, S)
             if Z[n, k] * (S[n, k] + c[n, k]) > module.ROUNDING * problem.last_mu:
                 Z[n, k] *= -1
-    np.testing.assert_array_equal(found, Z)
+    np.testing.assert_array_equal(result, Z)
 
 
 @pytest.mark.parametrize("solver", ["cut", "quad", "descent", "descent-bits"])
@@ -93,13 +93,13 @@ def test_same_codes_on_any_number_of_threads(solver):
     A = affinity.from_labels(y, 20, 40, random_state=0)
     rng = np.random.default_rng(0)
     Z, H = oracle.codes(rng, 900, 9), oracle.codes(rng, 900, 9)
-    found = []
+    result = []
     for n_jobs in (1, 2, 4):
         with context.using(n_jobs=n_jobs):
             problem, seeded = Problem(A, "ksh", 9), np.random.default_rng(1)
-            found.append(z_step(problem, Z, Penalty(H, 0.3), get(solver), 2, seeded).Z)
-    np.testing.assert_array_equal(found[0], found[1])
-    np.testing.assert_array_equal(found[0], found[2])
+            result.append(z_step(problem, Z, Penalty(H, 0.3), get(solver), 2, seeded).Z)
+    np.testing.assert_array_equal(result[0], result[1])
+    np.testing.assert_array_equal(result[0], result[2])
 
 
 @pytest.mark.parametrize("b", [1, 7, 8, 9, 63, 64, 65, *([128, 256] if SOAK else [])])
@@ -107,9 +107,9 @@ def test_same_codes_on_any_number_of_threads(solver):
 def test_any_number_of_bits(solver, b):
     A = affinity.from_labels(np.arange(30) % 3, 4, 8, random_state=0)
     problem, Z, H = setting(A, "ksh", b, 0)
-    found = z_step(problem, Z, Penalty(H, 0.01), get(solver), 2, np.random.default_rng(0))
-    assert found.value < oracle.penalized(Z, A, "ksh", H, 0.01)
-    np.testing.assert_allclose(found.value, oracle.penalized(found.Z, A, "ksh", H, 0.01))
+    result = z_step(problem, Z, Penalty(H, 0.01), get(solver), 2, np.random.default_rng(0))
+    assert result.value < oracle.penalized(Z, A, "ksh", H, 0.01)
+    np.testing.assert_allclose(result.value, oracle.penalized(result.Z, A, "ksh", H, 0.01))
 
 
 @pytest.mark.parametrize("solver", ["cut", "descent", "descent-bits"])
@@ -118,10 +118,10 @@ def test_once_the_codes_are_the_hash_function_s_nothing_changes(solver, name):
     """The paper's stopping criterion: a converged Z step that ends with Z = h(X) is the end."""
     A = affinity.from_labels(np.arange(60) % 3, 5, 10, random_state=0)
     problem, Z, H = setting(A, name, 6, 1)
-    mu, found = 0.01, None
-    while found is None or not (found.converged and np.array_equal(found.Z, H)):
-        found = z_step(problem, Z, Penalty(H, mu), get(solver), 50, np.random.default_rng(0))
-        Z, mu = found.Z, mu * 1.2
+    mu, result = 0.01, None
+    while result is None or not (result.converged and np.array_equal(result.Z, H)):
+        result = z_step(problem, Z, Penalty(H, mu), get(solver), 50, np.random.default_rng(0))
+        Z, mu = result.Z, mu * 1.2
     for factor in (1, 1.01, 2, 100):
         again = z_step(
             problem, H, Penalty(H, mu / 1.2 * factor), get(solver), 50, np.random.default_rng(5)

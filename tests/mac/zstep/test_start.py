@@ -43,12 +43,12 @@ def test_the_energy_is_the_loss_of_the_bits_so_far(start, later, A, name, shape,
     before = Z[:, :k]
     with context.using(n_jobs=1), threads.pool() as run:
         bit = problem.first_bits(codes_to_words(Z), k, later, run)
-        found = bit.energy(a) - bit.energy(z)
+        difference = bit.energy(a) - bit.energy(z)
     expected = [
         loss_so_far(np.column_stack([before, codes]), A, name, start, b) for codes in (a, z)
     ]
     size = 1e-9 * max(1.0, *map(abs, expected))
-    np.testing.assert_allclose(found, expected[0] - expected[1], atol=size)
+    np.testing.assert_allclose(difference, expected[0] - expected[1], atol=size)
 
 
 def test_real_values_of_y_take_a_basis_of_their_own():
@@ -63,9 +63,9 @@ def test_real_values_of_y_take_a_basis_of_their_own():
         for start, later in (("bitwise", "absent"), ("zeros", "zero")):
             bit = problem.first_bits(codes_to_words(Z), 3, later, run)
             ends = [oracle.codes(rng, 30, 1)[:, 0] for _ in range(2)]
-            found = bit.energy(ends[0]) - bit.energy(ends[1])
+            difference = bit.energy(ends[0]) - bit.energy(ends[1])
             a, b = (loss_so_far(np.column_stack([Z[:, :3], z]), A, "esplh", start, 6) for z in ends)
-            assert found == pytest.approx(a - b, abs=1e-9)
+            assert difference == pytest.approx(a - b, abs=1e-9)
 
 
 @pytest.mark.parametrize("solver", BITWISE)
@@ -77,10 +77,10 @@ def test_no_bit_raises_the_loss_of_the_bits_so_far(solver, start, name):
     assert Z.dtype == np.int8
     for k in range(5):
         plus = np.column_stack([Z[:, :k], np.ones(60, np.int8)])
-        found, from_plus = (loss_so_far(c, A, name, start, 5) for c in (Z[:, : k + 1], plus))
-        assert found <= from_plus
+        result, from_plus = (loss_so_far(c, A, name, start, 5) for c in (Z[:, : k + 1], plus))
+        assert result <= from_plus
         if k == 0 and solver in ("cut", "quad"):  # no single flip need gain anything
-            assert found < from_plus
+            assert result < from_plus
 
 
 def test_ksh_with_later_bits_zero_by_hand():
@@ -115,8 +115,8 @@ def test_the_first_pass_counts_as_a_sweep(solver, start):
         if max_sweeps > 1:
             Z = z_step(problem, Z, Penalty(Z, 0.0), get(solver), max_sweeps - 1, draws).Z
         algorithm = loop.MAC(get(solver), max_sweeps=max_sweeps, start=start)
-        given = oracle.codes(rng, 90, 4)
-        step, state = next(algorithm.steps(problem, F, h, given, np.random.default_rng(1)))
+        start_codes = oracle.codes(rng, 90, 4)
+        step, state = next(algorithm.steps(problem, F, h, start_codes, np.random.default_rng(1)))
         np.testing.assert_array_equal(state.Z, Z)
         assert step.free_loss == pytest.approx(problem.loss(Z))
 
@@ -126,7 +126,7 @@ def test_estimators_start_there_on_any_number_of_threads(solver):
     y = np.arange(200) % 10
     X = np.random.default_rng(0).normal(size=(200, 12)) + 1.2 * np.eye(10, 12)[y]
     settings = {"n_bits": 7, "z_step": solver, "n_similar": 10, "n_dissimilar": 20}
-    found = {}
+    result = {}
     for start in zstep.STARTS:
         one, two = (
             MACHash(
@@ -137,8 +137,8 @@ def test_estimators_start_there_on_any_number_of_threads(solver):
         np.testing.assert_array_equal(one.codes_, two.codes_)
         two_step = TwoStepHash(**settings, start=start, random_state=0).fit(X, y)
         assert two_step.loss_ == one.history_[0].loss
-        found[start] = two_step.codes_.tobytes()
-    assert len(set(found.values())) == 3
+        result[start] = two_step.codes_.tobytes()
+    assert len(set(result.values())) == 3
 
 
 def test_what_cannot_start_bit_after_bit():
@@ -150,10 +150,10 @@ def test_what_cannot_start_bit_after_bit():
 
     small = {"n_bits": 3, "n_similar": 3, "n_dissimilar": 5, "refine": None}
     MACHash(**small, z_step=Sweeps()).fit(X, y)
-    for settings, told in [
+    for settings, message in [
         ({"start": "bits"}, "start must be one of random, bitwise, zeros; got 'bits'"),
         ({"start": "zeros", "z_step": Sweeps()}, "start='zeros' needs a z_step that can be called"),
         ({"start": "zeros", "init": np.ones((30, 3))}, "init takes the place of the codes that"),
     ]:
-        with pytest.raises(ValueError, match=told):
+        with pytest.raises(ValueError, match=message):
             MACHash(**small, **settings).fit(X, y)

@@ -188,9 +188,9 @@ def test_faiss_round_trip(n_bits):
     ids = rng.permutation(1000)[:100]
     index = HammingIndex(n_bits).add(base, ids)
     other = index.to_faiss()
-    distances, found = other.search(base[:5], 1)
+    distances, hits = other.search(base[:5], 1)
     assert (distances == 0).all()
-    np.testing.assert_array_equal(index.codes(found[:, 0]), base[:5])
+    np.testing.assert_array_equal(index.codes(hits[:, 0]), base[:5])
     back = HammingIndex.from_faiss(other, n_bits)
     np.testing.assert_array_equal(back.packed, base)
     np.testing.assert_array_equal(back.ids, ids)

@@ -23,23 +23,23 @@ KINDS = [HammingIndex, ApproximateIndex]
 
 @given(st.lists(st.tuples(st.booleans(), st.sets(st.integers(0, 30), max_size=8)), max_size=8))
 def test_names_stay_with_their_codes(changes):
-    index, held = NamedIndex(HammingIndex(16)), {}
+    index, codes_by_name = NamedIndex(HammingIndex(16)), {}
     for adding, picked in changes:
         if adding:
-            new = [i for i in picked if f"n{i}" not in held]
+            new = [i for i in picked if f"n{i}" not in codes_by_name]
             index.add(CODES[new].reshape(-1, 2), [f"n{i}" for i in new])
-            held |= {f"n{i}": CODES[i] for i in new}
+            codes_by_name |= {f"n{i}": CODES[i] for i in new}
         else:
             gone = [f"n{i}" for i in picked]
-            assert index.remove(gone) == sum(name in held for name in gone)
-            held = {name: code for name, code in held.items() if name not in gone}
-        assert set(index.names) == set(held)
-        assert len(index) == len(held)
-    if held:
+            assert index.remove(gone) == sum(name in codes_by_name for name in gone)
+            codes_by_name = {name: code for name, code in codes_by_name.items() if name not in gone}
+        assert set(index.names) == set(codes_by_name)
+        assert len(index) == len(codes_by_name)
+    if codes_by_name:
         distances, names = index.search(CODES[:3], 40)
         for query in range(3):
-            assert set(names[query]) == set(held)
-            apart = [np.bitwise_count(held[n] ^ CODES[query]).sum() for n in names[query]]
+            assert set(names[query]) == set(codes_by_name)
+            apart = [np.bitwise_count(codes_by_name[n] ^ CODES[query]).sum() for n in names[query]]
             assert distances[query].tolist() == apart
 
 
@@ -77,7 +77,7 @@ def test_load_knows_the_kinds(tmp_path):
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_names_are_not_lost_unseen(kind, tmp_path):
-    """Who reads the codes only, and saves them again, would leave the names behind."""
+    """Names would be left behind by who reads the codes only, and saves them again."""
     NamedIndex(kind(16)).add(CODES, NAMES).save(tmp_path / "named")
     with pytest.raises(ValueError, match=r"an index with names: NamedIndex\.load reads it"):
         kind.load(tmp_path / "named")
@@ -87,12 +87,12 @@ def test_names_are_not_lost_unseen(kind, tmp_path):
 def test_any_damage_is_told(kind, tmp_path):
     path = tmp_path / "named"
     NamedIndex(kind(16)).add(CODES[:20], NAMES[:20]).save(path)
-    whole = path.read_bytes()
-    for at in range(0, len(whole), 7):
-        path.write_bytes(whole[:at])
+    content = path.read_bytes()
+    for at in range(0, len(content), 7):
+        path.write_bytes(content[:at])
         with pytest.raises(ValueError, match="named"):
             NamedIndex.load(path)
-        path.write_bytes(whole[:at] + bytes([whole[at] ^ 4]) + whole[at + 1 :])
+        path.write_bytes(content[:at] + bytes([content[at] ^ 4]) + content[at + 1 :])
         with pytest.raises(ValueError, match="named"):
             NamedIndex.load(path)
 

@@ -30,12 +30,12 @@ def test_results_are_those_of_the_kernels(seed, n, n_queries, n_bits, k, tied):
     planes = scan.to_planes(drawn(rng, n + 5, n_bits, tied))  # five behind the first n
     queries = drawn(rng, n_queries, n_bits, tied) if n_queries else planes.T[:0]
     radius = int(rng.integers(n_bits + 1))
-    found = [*numpyscan.nearest(planes, n, queries, k)]
+    result = [*numpyscan.nearest(planes, n, queries, k)]
     expected = [*scan.nearest(planes, n, queries, k)]
-    for results, by in ((found, numpyscan), (expected, scan)):
+    for results, by in ((result, numpyscan), (expected, scan)):
         near, where = by.within(planes, n, queries, radius)
         results += [*near, *where]
-    for one, other in zip(found, expected, strict=True):
+    for one, other in zip(result, expected, strict=True):
         assert one.dtype == other.dtype
         np.testing.assert_array_equal(one, other)
 

@@ -86,14 +86,14 @@ def test_searches_while_the_index_changes(hurried, tmp_path, monkeypatch):
         for q, (distances, ids) in enumerate(zip(*index.radius_search(query, 1), strict=True)):
             check_pairs(query[q], distances, ids)
 
-    def whole():
+    def everything():
         index.save(tmp_path / "i")
         loaded = HammingIndex.load(tmp_path / "i", mmap=False)
         np.testing.assert_array_equal(loaded.packed, code_of(loaded.ids))
         some = copy.copy(index)
         np.testing.assert_array_equal(some.codes(some.ids), code_of(some.ids))
 
-    hammer(index, [search, within, whole])
+    hammer(index, [search, within, everything])
     np.testing.assert_array_equal(index.packed, code_of(index.ids))
     np.testing.assert_array_equal(index.codes(index.ids), index.packed)
 

@@ -42,8 +42,8 @@ def definition(tables, packed, k):
     return np.take_along_axis(distance, order, axis=1), order
 
 
-def agree(found, expected):
-    for one, other in zip(found, expected, strict=True):
+def agree(actual, expected):
+    for one, other in zip(actual, expected, strict=True):
         assert one.dtype == other.dtype
         np.testing.assert_array_equal(one, other)
 
@@ -113,7 +113,7 @@ def test_bounds_exclude_none_of_the_nearest(kind, k, forms, n_bits):
 
 
 def test_bounds_are_sums_of_levels():
-    """All that are below the level in question; the others are at it or above."""
+    """A bound sums all that are below the level in question; the others are at it or above."""
     rng = np.random.default_rng(0)
     planes = scan.read_only(rng.integers(0, 256, (7, 1000), np.uint8))
     for most in (20, 256):  # the latter go beyond 255
@@ -143,10 +143,10 @@ def test_kernels_hold_no_instructions_of_another_processor(here, monkeypatch):
     if not here:
         for name, value in (("NEON", False), ("SSSE3", False), ("FORMS", tablescan.EXACT)):
             monkeypatch.setattr(tablescan, name, value)
-    whole, halves, four = tablescan._add_whole, tablescan._add_halves, tablescan._add_four_halves
+    wholes, halves, four = tablescan._add_whole, tablescan._add_halves, tablescan._add_four_halves
 
     def call(levels, planes, out):
-        whole(levels, planes, 0, 0, out, np.array([0, 16]), 2)
+        wholes(levels, planes, 0, 0, out, np.array([0, 16]), 2)
         halves(levels, planes, 0, 0, out)
         four(levels, planes, 0, 0, out)
 
@@ -225,13 +225,13 @@ def test_named_and_approximate_indexes(small):
     agree(lists.search_tables(tables, 9), expected)  # all lists; no ties among these
     agree(lists.search_tables(tables[0], 400), index.search_tables(tables[0], 400))
     lists.n_probe = 1
-    distances, found = lists.search_tables(tables, 300)
-    assert found.shape == (4, 300)
-    assert (np.isinf(distances) == (found == -1)).all()
-    assert (found == -1).any(axis=1).all()
+    distances, result = lists.search_tables(tables, 300)
+    assert result.shape == (4, 300)
+    assert (np.isinf(distances) == (result == -1)).all()
+    assert (result == -1).any(axis=1).all()
     assert (np.diff(distances[:, :5]) >= 0).all()
-    again, order = rerank.by_tables(found, tables, index, 5)
-    np.testing.assert_array_equal(order, found[:, :5])
+    again, order = rerank.by_tables(result, tables, index, 5)
+    np.testing.assert_array_equal(order, result[:, :5])
     np.testing.assert_array_equal(again, distances[:, :5])
     names = NamedIndex(ApproximateIndex(20, n_lists=8, n_probe=1))
     hits = names.add(base, [f"n{i}" for i in ids]).search_tables(tables, 300)[1]
@@ -289,8 +289,8 @@ def test_cascade_is_its_passes():
     _, first = index.prefix(16).search(pack(codes)[:, :2], 60)
     second = rerank.by_tables(first, tables, index, 20)
     agree(cascade(index, codes, tables, 5, 16, (60, 20)), [part[:, :5] for part in second])
-    found = cascade(index, codes, tables, 5, 16, (60, 20), queries, X)
-    agree(found, rerank.by_vectors(second[1], queries, X, 5))
+    result = cascade(index, codes, tables, 5, 16, (60, 20), queries, X)
+    agree(result, rerank.by_vectors(second[1], queries, X, 5))
     full = cascade(index, codes, tables, 5, 16, (400, 400))
     np.testing.assert_array_equal(full[1], index.search_tables(tables, 5)[1])
     for arguments, message in (

@@ -15,10 +15,10 @@ def transcribed(query, base, query_labels, base_labels, k):
         distance = 0.5 * (base.shape[1] - np.dot(code, base.transpose()))
         relevant = relevant[np.argsort(distance)]
         top = relevant[0:k]
-        found = np.sum(top).astype(int)
-        if found == 0:
+        n_hits = np.sum(top).astype(int)
+        if n_hits == 0:
             continue
-        count = np.linspace(1, found, found)
+        count = np.linspace(1, n_hits, n_hits)
         places = np.asarray(np.where(top == 1)) + 1.0
         total = total + np.mean(count / places)
     return total / len(query)
@@ -39,8 +39,8 @@ def test_it_is_what_the_scripts_compute(data, k):
     expected = transcribed(*codes, *indicators, -1 if k is None else k)
     assert metrics.map_by_sort(*codes, *labels, k) == pytest.approx(expected, rel=1e-12)
     packed, several = [pack(some) for some in codes], [some.astype(int) for some in indicators]
-    for given in ((*packed, *labels), (*codes, *several)):
-        assert metrics.map_by_sort(*given, k) == pytest.approx(expected, rel=1e-12)
+    for arguments in ((*packed, *labels), (*codes, *several)):
+        assert metrics.map_by_sort(*arguments, k) == pytest.approx(expected, rel=1e-12)
 
 
 def test_points_with_several_labels(data):

@@ -93,10 +93,10 @@ def make_truth(kind, labels, rng):
     if kind == "multi":
         sets = [rng.random((n, 11)) < 0.1 for n in (n_queries, n_base)]
         return {"query_labels": sets[0], "base_labels": sets[1]}, by_label(*sets)
-    found = np.argsort(rng.random((n_queries, n_base)), axis=1)[:, :17]
+    columns = np.argsort(rng.random((n_queries, n_base)), axis=1)[:, :17]
     matrix = np.zeros((n_queries, n_base), bool)
-    np.put_along_axis(matrix, found, True, axis=1)
-    return {"neighbors": found}, matrix
+    np.put_along_axis(matrix, columns, True, axis=1)
+    return {"neighbors": columns}, matrix
 
 
 @pytest.mark.parametrize("kind", TRUTHS)
@@ -117,12 +117,12 @@ def test_histogram_and_radius_curves(kind, n_bits):
     codes, labels = tied_data(4, n_queries=21, n_base=999, n_bits=n_bits)
     truth, relevant = make_truth(kind, labels, np.random.default_rng(5))
     distance = hamming(*codes)
-    found, hits = metrics.distance_histogram(*codes, **truth)
-    assert found.shape == hits.shape == (21, n_bits + 1)
+    counts, hits = metrics.distance_histogram(*codes, **truth)
+    assert counts.shape == hits.shape == (21, n_bits + 1)
     precision, recall = metrics.precision_recall_by_radius(*codes, **truth)
     for r in range(0, n_bits + 1, max(1, n_bits // 50)):
         at, inside = distance == r, distance <= r
-        np.testing.assert_array_equal(found[:, r], at.sum(axis=1))
+        np.testing.assert_array_equal(counts[:, r], at.sum(axis=1))
         np.testing.assert_array_equal(hits[:, r], (at & relevant).sum(axis=1))
         good, total = (inside & relevant).sum(axis=1), relevant.sum(axis=1)
         retrieved = inside.sum(axis=1)

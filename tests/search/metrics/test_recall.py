@@ -34,39 +34,39 @@ def encode(points):
 
 def test_what_is_expected_is_measured():
     held_out = np.arange(1400, 1500)
-    found = expected_recall(encode, outputs, X, held_out, "euclidean")
-    assert [each.n_base for each in found] == [100, 300, 1000, 1400]
-    assert found[-1].n_queries == 100
+    recall = expected_recall(encode, outputs, X, held_out, "euclidean")
+    assert [each.n_base for each in recall] == [100, 300, 1000, 1400]
+    assert recall[-1].n_queries == 100
     base, queries = X[:1400], X[1400:]
     near = nearest(base, queries, 10)[0]
     share = metrics.recall_at_k(encode(queries), encode(base), neighbors=near, k=10)
-    assert found[-1].hamming == pytest.approx(share)
-    assert found[-1].outputs > found[-1].hamming > found[-1].hamming_error > 0
-    recalls = [each.hamming for each in found]
+    assert recall[-1].hamming == pytest.approx(share)
+    assert recall[-1].outputs > recall[-1].hamming > recall[-1].hamming_error > 0
+    recalls = [each.hamming for each in recall]
     assert recalls == sorted(recalls, reverse=True)  # more points, fewer of the nearest come first
-    assert "0." in str(found[-1])
+    assert "0." in str(recall[-1])
     known = expected_recall(encode, outputs, X, held_out, "euclidean", encode(X))
-    assert known == found
+    assert known == recall
 
 
 def test_tables_are_measured_where_there_are_any():
     def tables(queries):
         return tables_from_outputs(outputs(queries))
 
-    found = expected_recall(encode, outputs, X, metric="euclidean", tables=tables)
-    for each in found:  # the same distances by another way
+    recall = expected_recall(encode, outputs, X, metric="euclidean", tables=tables)
+    for each in recall:  # the same distances by another way
         assert (each.tables, each.tables_error) == (each.outputs, each.outputs_error)
-    assert f"{found[-1].tables:.3f} by tables (standard errors at most 0." in str(found[-1])
+    assert f"{recall[-1].tables:.3f} by tables (standard errors at most 0." in str(recall[-1])
     [without, *_] = expected_recall(encode, outputs, X, metric="euclidean")
     assert without.tables is None
     assert "tables" not in str(without)
     with pytest.raises(ValueError, match="tables must be a number"):
-        replace(found[0], tables="0.5").check_read()
+        replace(recall[0], tables="0.5").check_read()
 
 
 def test_queries_are_not_searched():
-    found = expected_recall(encode, outputs, X[:200])
-    assert [(each.n_queries, each.n_base) for each in found] == [(10, 100), (10, 190)]
+    recall = expected_recall(encode, outputs, X[:200])
+    assert [(each.n_queries, each.n_base) for each in recall] == [(10, 100), (10, 190)]
     assert n_held_out(200) == 10
     assert expected_recall(encode, outputs, X[:199]) == []
 
@@ -99,12 +99,12 @@ def test_drift_is_by_tables_where_the_model_has_them():
 
 
 def test_figures():
-    found = figures(NeighborRanks(np.array([[0, 5], [9, 99]]), np.ones((2, 2), int)), 500)
-    assert found["10@10"] == 0.75
-    assert found["10@100"] == 1
-    assert np.isnan(found["10@1000"])
-    assert (found["R@1"], found["R@10"], found["R@100"]) == (0.5, 1, 1)
-    assert found["error"] == pytest.approx(0.25)
+    result = figures(NeighborRanks(np.array([[0, 5], [9, 99]]), np.ones((2, 2), int)), 500)
+    assert result["10@10"] == 0.75
+    assert result["10@100"] == 1
+    assert np.isnan(result["10@1000"])
+    assert (result["R@1"], result["R@10"], result["R@100"]) == (0.5, 1, 1)
+    assert result["error"] == pytest.approx(0.25)
     assert ExpectedRecall(1, 1, 0.5, 0.1, 0.6, 0.1).n_base == 1
 
 

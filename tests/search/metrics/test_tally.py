@@ -55,10 +55,10 @@ def test_the_most_bits_there_may_be(ties):
     base[1] = -1
     base[2, 5] = -1
     labels = np.array([0, 0, 0, 1, 1, 1])
-    found, hits = metrics.distance_histogram(base[:2], base, labels[:2], labels)
-    assert found[0, [0, 1, MOST_BITS]].tolist() == [4, 1, 1]
-    assert found[1, [0, MOST_BITS - 1, MOST_BITS]].tolist() == [1, 1, 4]
-    assert found.sum(axis=1).tolist() == [6, 6]
+    counts, hits = metrics.distance_histogram(base[:2], base, labels[:2], labels)
+    assert counts[0, [0, 1, MOST_BITS]].tolist() == [4, 1, 1]
+    assert counts[1, [0, MOST_BITS - 1, MOST_BITS]].tolist() == [1, 1, 4]
+    assert counts.sum(axis=1).tolist() == [6, 6]
     assert hits[0].sum() == hits[1].sum() == 3
     assert (hits[0, [0, 1, MOST_BITS]] == 1).all()
     assert (hits[1, [0, MOST_BITS - 1, MOST_BITS]] == 1).all()
@@ -137,8 +137,8 @@ def test_neighbors_are_different_points_of_the_base(neighbors, message, checked,
 def test_neighbors_of_any_whole_type():
     near = np.array([[3, 1], [0, 39]])
     for kind in (np.int8, np.uint64, np.int64):
-        found = metrics.recall_at_k(BASE[:2], BASE, neighbors=near.astype(kind), k=40)
-        assert found == 1
+        recall = metrics.recall_at_k(BASE[:2], BASE, neighbors=near.astype(kind), k=40)
+        assert recall == 1
 
 
 def test_neighbors_are_not_copied():

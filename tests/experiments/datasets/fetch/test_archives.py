@@ -25,8 +25,8 @@ def test_names_in_an_archive_lead_nowhere(tmp_path, evil):
     home = tmp_path / "home"
     home.mkdir()
     archive = tar_of(home / "a.tar.gz", {evil: b"evil", "good": b"good"})
-    found = contents(archives.from_tar(archive, ["good", "evil"]))
-    assert set(found) <= {"good", "evil"}  # bare names only
+    files = contents(archives.from_tar(archive, ["good", "evil"]))
+    assert set(files) <= {"good", "evil"}  # bare names only
     assert everything_in(tmp_path) == ["home/a.tar.gz"]
 
 
@@ -38,8 +38,8 @@ def test_zip_gives_bare_names(tmp_path, prefix):
         archive.mkdir("two")
         for name, content in {"one": b"1", "two": b"2", "three": b"3", "z/one": b"later"}.items():
             archive.writestr(prefix + name, content)
-    found = contents(archives.from_zip(home / "a.whl", ["one", "two"]))
-    assert found == {"one": b"1", "two": b"2"}
+    files = contents(archives.from_zip(home / "a.whl", ["one", "two"]))
+    assert files == {"one": b"1", "two": b"2"}
     assert everything_in(tmp_path) == ["home/a.whl"]
 
 

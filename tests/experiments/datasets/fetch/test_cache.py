@@ -29,17 +29,17 @@ def test_made_is_made_once_and_mapped(tmp_path):
             np.save(out, np.arange(6))
 
     for _ in range(2):
-        found = cache.obtain(tmp_path / "six.npy", make)
+        array = cache.obtain(tmp_path / "six.npy", make)
     assert len(calls) == 1
-    assert isinstance(found, np.memmap)
-    np.testing.assert_array_equal(found, np.arange(6))
+    assert isinstance(array, np.memmap)
+    np.testing.assert_array_equal(array, np.arange(6))
 
 
 def test_a_truncated_array_is_refused(tmp_path):
     np.save(tmp_path / "a.npy", np.arange(1000))
-    whole = (tmp_path / "a.npy").read_bytes()
+    content = (tmp_path / "a.npy").read_bytes()
     assert cache.fault(tmp_path / "a.npy") is None
-    (tmp_path / "a.npy").write_bytes(whole[:-100])
+    (tmp_path / "a.npy").write_bytes(content[:-100])
     with pytest.raises(ValueError, match=r"a\.npy is not a whole \.npy file"):
         cache.obtain(tmp_path / "a.npy", lambda path: None)
 

@@ -5,9 +5,9 @@ from auxhash.experiments.datasets.fetch import clients
 
 def test_npm(tmp_path, client):
     client("npm", "open('p-1.0.tgz', 'w').write(' '.join(sys.argv[1:]))")
-    found = clients.npm_pack("p", "1.0", tmp_path)
-    assert found == tmp_path / "p-1.0.tgz"
-    assert found.read_text() == "pack p@1.0 --ignore-scripts --silent"
+    path = clients.npm_pack("p", "1.0", tmp_path)
+    assert path == tmp_path / "p-1.0.tgz"
+    assert path.read_text() == "pack p@1.0 --ignore-scripts --silent"
 
 
 def test_pip_meets_our_backend_in_place_of_the_packages(tmp_path, client):
@@ -21,9 +21,9 @@ def test_pip_meets_our_backend_in_place_of_the_packages(tmp_path, client):
         "assert {'--no-deps', '--no-build-isolation'} < set(sys.argv)\n"
         "shutil.copy(f'meta/{info}/METADATA', 'a_b-2.tar.gz')",
     )
-    found = clients.pip_download("a-b", "2", "some_tool.build", tmp_path)
-    assert found.name == "a_b-2.tar.gz"
-    assert found.read_text() == "Metadata-Version: 2.1\nName: a-b\nVersion: 2\n"
+    path = clients.pip_download("a-b", "2", "some_tool.build", tmp_path)
+    assert path.name == "a_b-2.tar.gz"
+    assert path.read_text() == "Metadata-Version: 2.1\nName: a-b\nVersion: 2\n"
 
 
 def test_wheels_are_only_downloaded(tmp_path, client):

@@ -26,8 +26,8 @@ class Handler(BaseHTTPRequestHandler):
     def do_GET(self):
         self.server.seen.append(self.headers.get("Range"))
         behaviour = self.path.strip("/")
-        whole = CHANGED if self.server.changed else CONTENT
-        tag = f'"{whole[0]}"'
+        content = CHANGED if self.server.changed else CONTENT
+        tag = f'"{content[0]}"'
         if behaviour == "missing":
             return self.send_error(404)
         if behaviour == "busy" and len(self.server.seen) < 3:
@@ -37,19 +37,19 @@ class Handler(BaseHTTPRequestHandler):
         same = self.headers.get("If-Range", tag) == tag
         if match and same and behaviour != "forgetful":
             start = int(match[1])
-            if start >= len(whole):
+            if start >= len(content):
                 self.send_response(416)
-                self.send_header("Content-Range", f"bytes */{len(whole)}")
+                self.send_header("Content-Range", f"bytes */{len(content)}")
                 self.send_header("Content-Length", "0")
                 return self.end_headers()
             self.send_response(206)
             sent = 0 if behaviour == "elsewhere" else start
-            self.send_header("Content-Range", f"bytes {sent}-{len(whole) - 1}/{len(whole)}")
+            self.send_header("Content-Range", f"bytes {sent}-{len(content) - 1}/{len(content)}")
         else:
             self.send_response(200)
         if behaviour == "tagged":
             self.send_header("ETag", tag)
-        rest = whole[start:]
+        rest = content[start:]
         self.send_header("Content-Length", str(len(rest)))
         self.end_headers()
         broken = behaviour == "broken" and len(self.server.seen) < 3
@@ -96,7 +96,7 @@ def test_goes_on_where_the_server_broke_off(server, tmp_path):
 
 
 def left_over(path, content, address, version=""):
-    """What a process leaves that was killed as it fetched from this address."""
+    """Return what a process leaves that was killed as it fetched from this address."""
     path.with_name("f.part").write_bytes(content)
     origin = {"address": address, "version": version}
     path.with_name("f.part.json").write_text(json.dumps(origin))

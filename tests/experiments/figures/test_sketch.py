@@ -21,11 +21,11 @@ from auxhash.mac import affinity, losses
 @pytest.mark.parametrize("n", [3, 6, 9])
 def test_every_line_that_divides_the_points(n):
     X = np.random.default_rng(n).normal(size=(n, 2))
-    found = dichotomies(X)
-    assert len(found.signs) == n * (n - 1) + 2  # Cover's count, for points in general position
-    a, b, c = found.lines.T
+    result = dichotomies(X)
+    assert len(result.signs) == n * (n - 1) + 2  # Cover's count, for points in general position
+    a, b, c = result.lines.T
     np.testing.assert_array_equal(
-        np.where(np.outer(a, X[:, 0]) + np.outer(b, X[:, 1]) + c[:, None] >= 0, 1, -1), found.signs
+        np.where(np.outer(a, X[:, 0]) + np.outer(b, X[:, 1]) + c[:, None] >= 0, 1, -1), result.signs
     )
 
 

@@ -1,6 +1,5 @@
-"""The command: what it opens, and what it refuses before it listens."""
+"""`auxhash serve`: what it opens, and what it refuses before it listens."""
 
-import importlib
 import json
 import socket
 import sys
@@ -16,10 +15,13 @@ from auxhash.cli import main
 from auxhash.compute.extras import install
 from auxhash.experiments.datasets import digits
 from auxhash.learn import baselines
-from auxhash.serve.limits import Limits
 from tests.serve.conftest import BITS
+from tests.serve.conftest import model as model
+from tests.serve.conftest import url as url
 
 serve = pytest.importorskip("tests.serve.asking", reason="auxhash[serve] is missing")
+
+TOKEN = {"AUXHASH_TOKEN": "a-token-that-nobody-knows"}
 
 
 def run(*options, env=None):
@@ -36,7 +38,7 @@ def refused(*options, env=None, code=1):
 
 @pytest.fixture
 def opened(monkeypatch):
-    """What would have been served: the service, its limits, and what the server is given."""
+    """The service that would have been served, its limits, and what the server is given."""
     kept = {}
 
     def instead(app, work, at, limits, proxies, log_requests):
@@ -51,9 +53,9 @@ def opened(monkeypatch):
 def test_a_model_and_a_store(opened, model, url):
     result = run("--model", model, "--store", url, "-k", 50, "--rate", 7, "--json")
     assert result.exit_code == 0, result.output
-    told = json.loads(result.output)
-    assert told["url"].startswith("http://127.0.0.1:")
-    assert (told["store"], told["model"], told["token"]) == (url, str(model), False)
+    content = json.loads(result.output)
+    assert content["url"].startswith("http://127.0.0.1:")
+    assert (content["store"], content["model"], content["token"]) == (url, str(model), False)
     assert opened["info"]["n_features"] == 6
     assert (opened["limits"].k, opened["limits"].rate, opened["limits"].batch) == (50, 7, 1000)
     with stores.open(url) as store:
@@ -74,8 +76,8 @@ def test_a_model_of_queries(opened, model, url, tmp_path):
     assert info["by"] == ["hamming", "outputs", "tables"]
     assert "give both" in refused("--store", url, "--query-model", asked, code=2)
     asker.fit(Q, np.arange(30), codes, made_for="0" * 16).save(asked)
-    told = refused("--model", model, "--store", url, "--query-model", asked)
-    assert f"was learnt for codes of model {'0' * 16}, and the model is" in told
+    message = refused("--model", model, "--store", url, "--query-model", asked)
+    assert f"was learnt for codes of model {'0' * 16}, and the model is" in message
 
 
 def test_a_new_store_of_codes(opened, url):
@@ -92,9 +94,9 @@ def test_a_store_of_another_model(opened, model, url, tmp_path):
     old.save(tmp_path / "old.safetensors")
     with stores.open(url, BITS) as store:
         store.upsert([1], old.encode(X[:1]), X[:1], fingerprint=old.fingerprint)
-    told = refused("--model", model, "--store", url)
-    assert told.startswith(f"Error: {url} was made by model {old.fingerprint} and the model by")
-    assert "`auxhash store encode-again`" in told
+    message = refused("--model", model, "--store", url)
+    assert message.startswith(f"Error: {url} was made by model {old.fingerprint} and the model by")
+    assert "`auxhash store encode-again`" in message
     for more in (("--old-model", tmp_path / "old.safetensors"), ("--any-model",)):
         assert run("--model", model, "--store", url, *more).exit_code == 0
         assert opened["info"]["made_by"] == old.fingerprint != opened["info"]["model"]
@@ -118,10 +120,10 @@ def test_digits(opened, tmp_path, monkeypatch):
     [model] = (folder / "serve").glob("*.safetensors")
     [store] = (folder / "serve").glob("*.db")
     written = model.stat().st_mtime_ns
-    with stores.open(stores.file_url("sqlite", store)) as found:
-        payloads = {point.payload["digit"] for point in found.read(range(50)).values()}
+    with stores.open(stores.file_url("sqlite", store)) as reopened:
+        payloads = {point.payload["digit"] for point in reopened.read(range(50)).values()}
         assert payloads <= set(range(10))
-        found.delete([0])
+        reopened.delete([0])
     assert run(env=env).exit_code == 0
     assert opened["info"]["points"] == 1499
     assert model.stat().st_mtime_ns == written
@@ -134,22 +136,10 @@ def test_digits(opened, tmp_path, monkeypatch):
     assert other.read_bytes() == model.read_bytes()  # LSH is the same in both
 
 
-def test_digits_as_images():
-    """White on black, as numbers from 0 to 16."""
-    from auxhash.experiments.demonstration.digits import ink
-
-    picture = np.zeros((80, 80, 3), np.uint8)
-    picture[40:50, 20:30] = 255
-    [found] = ink([picture])
-    expected = np.zeros((8, 8))
-    expected[4, 2] = 16
-    np.testing.assert_array_equal(found.reshape(8, 8), expected)
-
-
 def test_a_token_for_other_addresses(opened, url, tmp_path):
     stores.open(url, 8).close()
-    told = refused("--store", url, "--host", "0.0.0.0")
-    assert told == (
+    message = refused("--store", url, "--host", "0.0.0.0")
+    assert message == (
         "Error: --host 0.0.0.0 can be reached from other machines: give --token-file or "
         "AUXHASH_TOKEN"
     )
@@ -158,12 +148,12 @@ def test_a_token_for_other_addresses(opened, url, tmp_path):
     path = tmp_path / "token"
     for wrong in ("short", "long enough but with spaces", "", "é" * 20):
         path.write_text(wrong)
-        told = refused("--store", url, "--token-file", path)
-        assert told == (
+        message = refused("--store", url, "--token-file", path)
+        assert message == (
             f"Error: the token in {path} must be at least 16 characters of ASCII without spaces"
         )
-    told = refused("--store", url, env={"AUXHASH_TOKEN": "short"})
-    assert "the token in AUXHASH_TOKEN must be" in told
+    message = refused("--store", url, env={"AUXHASH_TOKEN": "short"})
+    assert "the token in AUXHASH_TOKEN must be" in message
     env = {"AUXHASH_TOKEN": "a-token-that-nobody-knows"}
     result = run("--store", url, "--host", "0.0.0.0", "--json", env=env)
     assert json.loads(result.output)["token"] is True
@@ -172,15 +162,15 @@ def test_a_token_for_other_addresses(opened, url, tmp_path):
 
 def test_what_is_refused(url, model, tmp_path):
     assert "--model needs the --store" in refused("--model", model, code=2)
-    told = refused("--store", url)
-    assert told == f"Error: there is no store at {url}: --model or --bits would make one"
+    message = refused("--store", url)
+    assert message == f"Error: there is no store at {url}: --model or --bits would make one"
     assert "--bits is for a --store without --model" in refused(
         "--store", url, "--model", model, "--bits", 8, code=2
     )
     assert "--bits is for a --store" in refused("--bits", 8, code=2)
     stores.open(url, 8).close()
-    told = refused("--store", url, "--model", model)
-    assert told.startswith(f"Error: n_bits must be 8, as of the codes in {url}; got {BITS}")
+    message = refused("--store", url, "--model", model)
+    assert message.startswith(f"Error: n_bits must be 8, as of the codes in {url}; got {BITS}")
     assert "k must be a whole number of at least 1" in refused("--store", url, "-k", 0)
     assert "No such file" in refused("--store", url, "--token-file", tmp_path / "none")
     assert "No such file" in refused("--store", url, "--model", tmp_path / "none")
@@ -191,34 +181,10 @@ def test_what_is_refused(url, model, tmp_path):
         taken.bind(("127.0.0.1", 0))
         taken.listen()
         port = taken.getsockname()[1]
-        told = refused("--store", url, "--port", port)
-        assert told == f"Error: cannot listen at 127.0.0.1:{port}: Address already in use"
-    told = refused("--store", url, "--host", "no.such.host.invalid", env=TOKEN)
-    assert "is no address to listen at" in told
-
-
-def test_a_store_that_cannot_be_opened_while_the_server_starts(caplog):
-    class Failing:
-        failed = None
-
-    work, told = Failing(), []
-
-    async def application(scope, receive, send):
-        told.append((await receive())["type"])
-        work.failed = ValueError("no such store")
-        work.on_failure()
-        await send({"type": "lifespan.startup.complete"})
-        told.append((await receive())["type"])
-        await send({"type": "lifespan.shutdown.complete"})
-
-    server = importlib.import_module("auxhash.serve.server")
-    with pytest.raises(ValueError, match="no such store"):
-        server.run(application, work, server.listen("127.0.0.1", 0), Limits())
-    assert told == ["lifespan.startup", "lifespan.shutdown"]
-    assert not caplog.records
-
-
-TOKEN = {"AUXHASH_TOKEN": "a-token-that-nobody-knows"}
+        message = refused("--store", url, "--port", port)
+        assert message == f"Error: cannot listen at 127.0.0.1:{port}: Address already in use"
+    message = refused("--store", url, "--host", "no.such.host.invalid", env=TOKEN)
+    assert "is no address to listen at" in message
 
 
 def test_pictures_of_a_model(opened, tmp_path, url, monkeypatch):
@@ -240,24 +206,3 @@ def test_pictures_of_a_model(opened, tmp_path, url, monkeypatch):
 def test_a_missing_package_is_named(monkeypatch):
     monkeypatch.setitem(sys.modules, "uvicorn", None)
     assert refused() == f"Error: serve needs uvicorn: {install('serve')}"
-
-
-@pytest.mark.parametrize(
-    ("host", "is_it"),
-    [
-        ("127.0.0.1", True),
-        ("127.9.9.9", True),
-        ("::1", True),
-        ("[::1]", True),
-        ("localhost", True),
-        ("0.0.0.0", False),
-        ("::", False),
-        ("192.168.0.1", False),
-        ("localhost.example.org", False),
-        ("", False),
-    ],
-)
-def test_loopback(host, is_it):
-    from auxhash.serve.server import is_loopback
-
-    assert is_loopback(host) is is_it

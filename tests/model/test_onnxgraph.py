@@ -72,12 +72,12 @@ def test_the_same_bytes(name, dtype, tmp_path, record_property):
     hasher = fitted(name)
     auxhash.export_onnx(hasher, tmp_path / "model.onnx", dtype)
     points = queries(dtype)
-    found, expected = run(tmp_path / "model.onnx", points), hasher.encode(points)
-    assert found.dtype == np.uint8
-    assert found.shape == expected.shape
+    result, expected = run(tmp_path / "model.onnx", points), hasher.encode(points)
+    assert result.dtype == np.uint8
+    assert result.shape == expected.shape
     outputs = np.abs(hasher.decision_function(points))
     near = (outputs <= NOTHING * outputs.max()).any(axis=1)
-    other = (found != expected).any(axis=1)
+    other = (result != expected).any(axis=1)
     record_property("points with an output within rounding of zero", int(near.sum()))
     record_property("exceptions among them", int(other.sum()))
     assert not (other & ~near).any()
@@ -102,8 +102,8 @@ def test_it_says_what_it_is(tmp_path):
     auxhash.export_onnx(fitted("MAC-rbf"), tmp_path / "model.onnx")
     model = onnx.load(tmp_path / "model.onnx")
     assert model.producer_name == "auxhash"
-    told = {entry.key: entry.value for entry in model.metadata_props}
-    assert told == {"fingerprint": fitted("MAC-rbf").fingerprint_}
+    metadata = {entry.key: entry.value for entry in model.metadata_props}
+    assert metadata == {"fingerprint": fitted("MAC-rbf").fingerprint_}
     assert "bit k of a code at byte k // 8, bit k % 8" in model.doc_string
     assert [entry.name for entry in tmp_path.iterdir()] == ["model.onnx"]
     assert run(tmp_path / "model.onnx", np.empty((0, 16), np.float32)).shape == (0, 3)

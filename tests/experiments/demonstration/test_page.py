@@ -21,6 +21,9 @@ from auxhash.serve.service import Service
 from tests.browser import browser as browser
 from tests.experiments.demonstration.shown import application, small
 from tests.serve.conftest import BITS
+from tests.serve.conftest import hasher as hasher
+from tests.serve.conftest import model as model
+from tests.serve.conftest import url as url
 
 WIDE, NARROW = {"width": 1280, "height": 800}, {"width": 390, "height": 844}
 SEVEN = [[(70, 45), (170, 45), (110, 205)], [(95, 125), (165, 125)]]
@@ -49,8 +52,8 @@ def show():
 
 @pytest.fixture(scope="module")
 def address(show):
-    with served(application(show)) as found:
-        yield found
+    with served(application(show)) as url:
+        yield url
 
 
 @pytest.fixture
@@ -96,13 +99,13 @@ def searched(page, act):
     """Do something that makes the page search; its request and the answer."""
     with page.expect_response("**/show/search") as response:
         act()
-    found = response.value.json()
+    answer = response.value.json()
     page.wait_for_function(
         "rows => JSON.stringify([...document.querySelectorAll('.model.left .tile')]"
         ".map(tile => Number(tile.dataset.row))) === JSON.stringify(rows)",
-        arg=found["found"][0]["rows"][:20],
+        arg=answer["found"][0]["rows"][:20],
     )
-    return response.value.request.post_data_json, found
+    return response.value.request.post_data_json, answer
 
 
 def scores(page, side, which="this"):
@@ -112,7 +115,7 @@ def scores(page, side, which="this"):
 
 
 def percents(*values):
-    """What the page tells, with one digit."""
+    """Write shares as the page does, with one digit."""
     return pytest.approx([100 * value for value in values], abs=0.0501)
 
 
@@ -130,21 +133,21 @@ def test_the_first_screen_says_what_it_is_about(page, show):
 def test_a_picture_is_picked(page, show):
     row = next(row for row in show.gallery if row != show.about["first"])
     picture = page.locator(f'input[name="picked"][value="{row}"]')
-    asked, found = searched(page, lambda: picture.check(force=True))
+    asked, answer = searched(page, lambda: picture.check(force=True))
     assert asked == {"query": row, "models": ["two-step", "refined"]}
-    assert found == show.search(asked)
+    assert answer == show.search(asked)
     label = show.data.query.y[row]
     tiles = page.locator(".model.right .tile")
     assert tiles.count() == 20
     for at in (0, 19):
-        near = found["found"][1]["rows"][at]
+        near = answer["found"][1]["rows"][at]
         right = show.data.base.y[near] == label
         tile = tiles.nth(at)
-        told = f"a {show.data.base.y[near]}, distance {found['found'][1]['distances'][at]}"
+        message = f"a {show.data.base.y[near]}, distance {answer['found'][1]['distances'][at]}"
         word, mark = ("right", "✓") if right else ("wrong", "✗")
-        assert tile.locator("img").get_attribute("alt") == f"{told}, {word}"
+        assert tile.locator("img").get_attribute("alt") == f"{message}, {word}"
         assert tile.locator(".mark").inner_text() == mark
-        differ = found["found"][1]["codes"][at] ^ found["found"][1]["code"]
+        differ = answer["found"][1]["codes"][at] ^ answer["found"][1]["code"]
         assert tile.locator(".lit").count() == differ.bit_count()
     ink = page.locator("#pixels [role=gridcell]").nth(11).get_attribute("aria-label")
     assert ink == f"row 2, column 4: ink {show.data.query.X[row][11]} of 16"
@@ -152,13 +155,13 @@ def test_a_picture_is_picked(page, show):
 
 def test_sliders_move_precision_and_recall_to_the_servers_numbers(page, show):
     asked = {"query": show.about["first"], "models": ["two-step", "refined"]}
-    found = show.search(asked)["found"]
+    sides = show.search(asked)["found"]
     curves = {model["name"]: model for model in show.about["models"]}
     for slider, value in (("k", 1), ("k", 57), ("radius", 0), ("radius", 5)):
         page.locator(f"#{slider}").fill(str(value))
         assert page.locator(f"#{slider}-told").inner_text() == str(value)
         kind, at = ("", value - 1) if slider == "k" else ("radius_", value)
-        for side, one in zip(("left", "right"), found, strict=True):
+        for side, one in zip(("left", "right"), sides, strict=True):
             every = curves[one["model"]]
             names = f"{kind}precision", f"{kind}recall"
             assert scores(page, side) == percents(*(one[name][at] for name in names))
@@ -176,13 +179,13 @@ def test_other_models_can_be_compared(page, show):
     with page.expect_response("**/show/search") as response:
         page.locator("#right-model").select_option("network")
     assert response.value.request.post_data_json["models"] == ["kernels", "network"]
-    found = response.value.json()["found"][1]
+    side = response.value.json()["found"][1]
     page.wait_for_function(
         "rows => [...document.querySelectorAll('.model.right .tile')]"
         ".every((tile, at) => Number(tile.dataset.row) === rows[at])",
-        arg=found["rows"],
+        arg=side["rows"],
     )
-    wanted = found["precision"][19], found["recall"][19]
+    wanted = side["precision"][19], side["recall"][19]
     assert scores(page, "right") == percents(*wanted)
 
 
@@ -199,17 +202,17 @@ def drawn(page, strokes):
 def test_a_digit_is_drawn(page):
     page.locator('input[value="draw"]').check(force=True)
     searched(page, lambda: drawn(page, SEVEN[:1]))
-    asked, found = searched(page, lambda: drawn(page, SEVEN[1:]))
+    asked, answer = searched(page, lambda: drawn(page, SEVEN[1:]))
     pixels = asked["pixels"]
     assert 17 < sum(pixels) / 16 < 22  # as much ink as others have
     assert max(pixels[:8]) > 8 < max(pixels[56:])  # from top to bottom
     assert max(pixels[0::8]) == 0  # and not at the left edge
     assert scores(page, "left") == []
     assert page.locator(".model.left .tile.wrong").count() == 0
-    _, found = searched(page, lambda: page.locator("#label").select_option("7"))
-    assert found["found"][1]["precision"][9] >= 0.8
+    _, answer = searched(page, lambda: page.locator("#label").select_option("7"))
+    assert answer["found"][1]["precision"][9] >= 0.8
     assert scores(page, "right") == percents(
-        found["found"][1]["precision"][19], found["found"][1]["recall"][19]
+        answer["found"][1]["precision"][19], answer["found"][1]["recall"][19]
     )
     page.locator("#clear").click()
     assert page.locator("#label").input_value() == ""
@@ -250,7 +253,7 @@ def test_drawn_and_uploaded_digits_are_found_among_their_own(page, show):
         for digit, strokes in STROKES.items():
             for pixels in page.evaluate(code, [strokes, size]):
                 asked = {"pixels": pixels, "label": digit, "models": ["kernels", "network"]}
-                best = max(found["precision"][9] for found in show.search(asked)["found"])
+                best = max(side["precision"][9] for side in show.search(asked)["found"])
                 assert best >= 0.7, digit
 
 
@@ -331,8 +334,8 @@ def test_the_path_is_shown_step_by_step(page, show):
         assert page.locator("#matrix .lit").count() == 2 * apart
         step = path["steps"][at]
         story = page.locator("#story").inner_text()
-        told = re.search(r"([\d.]+)%\.$", story)[1]
-        assert [float(told)] == percents(step["precision"])
+        percent = re.search(r"([\d.]+)%\.$", story)[1]
+        assert [float(percent)] == percents(step["precision"])
         if step["violations"]:
             assert f"{step['violations']:,} bits" in story
     assert page.locator("#path-charts .marker circle").count() > 0
@@ -362,10 +365,10 @@ def test_points_of_the_map_are_picked_and_followed(page, show):
     for followed in (first, picked):  # the guest of the list can be chosen again
         page.locator("#follow").select_option(str(followed))
         assert page.locator("#follow").input_value() == str(followed)
-    for side, model in (("left", "two-step"), ("right", "refined")):
+    for side, method in (("left", "two-step"), ("right", "refined")):
         page.locator("#colour").select_option(side)
         colour = dot.evaluate("dot => getComputedStyle(dot).fill")
-        wanted = show.codes(model)["colours"][row]
+        wanted = show.codes(method)["colours"][row]
         assert colour == f"rgb({', '.join(str(int(wanted[i : i + 2], 16)) for i in (1, 3, 5))})"
     page.locator("#lines").select_option("left")
     assert page.locator("#map rect.found").count() == 0
@@ -543,11 +546,11 @@ def test_a_token_is_asked_for(opened):
     own, _ = own_application("secret")
     with served(own) as address:
         page = opened(address, expected=["401"])
-        for given, says in (("wrong", "asks for its token"), ("secret", "That token is wrong")):
+        for token, says in (("wrong", "asks for its token"), ("secret", "That token is wrong")):
             page.wait_for_selector("#token-form:not([hidden])")
             assert says in page.locator("#token-form label").inner_text()
             says_nothing_of_digits(page)
-            page.locator("#token").fill(given)
+            page.locator("#token").fill(token)
             with page.expect_response("**/show"):
                 page.keyboard.press("Enter")
         page.wait_for_selector("#own-info dd")

@@ -1,3 +1,5 @@
+"""`auxhash data`."""
+
 import hashlib
 
 import numpy as np
@@ -8,6 +10,8 @@ from auxhash.cli import main
 from auxhash.experiments.datasets import infinite_mnist, mnist
 from auxhash.experiments.datasets.fetch import archives
 from auxhash.experiments.datasets.fetch.sources import Collection, File, Npm
+from tests.experiments.datasets.conftest import client as client
+from tests.experiments.datasets.conftest import folder as folder
 from tests.experiments.datasets.made import idx_of, tar_of
 from tests.programs import run_python
 
