@@ -35,6 +35,7 @@ def test_the_clock_stands_still_while_something_is_compiled(fresh):
 def test_compiling_a_kernel_stops_the_clock_and_is_announced_once():
     said = []
     clock.announce_compiling(lambda: said.append("compiling"))
+    clock.also_when_compiling(lambda: said.append("this as well"))
 
     @kernels.numba().njit  # not kept on disk, so compiled in every run
     def add(x, y):
@@ -44,7 +45,7 @@ def test_compiling_a_kernel_stops_the_clock_and_is_announced_once():
     add(np.ones(3), np.ones(3))
     between = clock.compiling.total
     add(np.ones(3, np.float32), np.ones(3))
-    assert said == ["compiling"]
+    assert said == ["compiling", "this as well"]
     assert before < between < clock.compiling.total
     last = clock.compiling.total
     add(np.ones(3), np.ones(3))  # compiled already

@@ -20,19 +20,19 @@ class _Compiling:
         self.running = 0
         self.began = 0.0
         self.total = 0.0
-        self.say: Callable[[], None] | None = None
+        self.calls: list[Callable[[], None]] = []  # of when it begins
         self.depth = 0  # of compilations inside each other, in the main thread
         self.pressed = False
 
     def start(self) -> None:
         self._defer_interrupt()
         with self.lock:
-            say, self.say = self.say, None
+            calls, self.calls = self.calls, []
             if not self.running:
                 self.began = perf_counter()
             self.running += 1
-        if say is not None:
-            say()
+        for call in calls:
+            call()
 
     def stop(self) -> None:
         with self.lock:
@@ -76,4 +76,9 @@ def seconds() -> float:
 
 def announce_compiling(say: Callable[[], None] | None) -> None:
     """Call `say` once, when the next kernel begins to be compiled; None calls nothing."""
-    compiling.say = say
+    compiling.calls = [] if say is None else [say]
+
+
+def also_when_compiling(do: Callable[[], None]) -> None:
+    """Call `do` once as well, when the next kernel begins to be compiled."""
+    compiling.calls.append(do)
