@@ -7,13 +7,14 @@ import numpy as np
 import pytest
 from click.testing import CliRunner
 from PIL import Image
+from sklearn.ensemble import HistGradientBoostingClassifier
 
 import auxhash
 from auxhash.cli import main
 from auxhash.learn.training.ranking import RankTraining
 from auxhash.learn.training.run import Training
 from auxhash.mac.hashfunctions import step
-from auxhash.mac.hashfunctions.classifiers import boosted_trees
+from auxhash.mac.hashfunctions.classifiers import ClassifierHash
 from tests.pairwise import Rule, check_told, covering, named, refused
 
 N, N_FEATURES, N_BITS = 60, 16, 9
@@ -161,8 +162,9 @@ def files(tmp_path_factory):
 @pytest.fixture
 def fit(files, tmp_path, monkeypatch):
     """Run the command on a case and return its result and the path of the model."""
+    few_trees = HistGradientBoostingClassifier(max_iter=N_ROUNDS, early_stopping=False)
     monkeypatch.setitem(sys.modules, "cupy", None)
-    monkeypatch.setattr(step, "boosted_trees", lambda: boosted_trees(N_ROUNDS))
+    monkeypatch.setattr(step, "boosted_trees", lambda: ClassifierHash(few_trees))
     monkeypatch.chdir(files)
 
     def fit(case, name):

@@ -109,13 +109,12 @@ def loops(monkeypatch):
     """All loops that a listener is told of."""
     messages = []
 
-    class Recording(context.Listener):
-        def __setattr__(self, name, value):
-            super().__setattr__(name, value)
-            if name == "loop" and value is not None:
-                messages.append(value)
+    def recorded(listener, name, value):
+        object.__setattr__(listener, name, value)
+        if name == "loop" and value is not None:
+            messages.append(value)
 
-    monkeypatch.setattr(context, "Listener", Recording)
+    monkeypatch.setattr(context.Listener, "__setattr__", recorded)
     return messages
 
 

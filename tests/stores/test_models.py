@@ -14,6 +14,7 @@ import pytest
 from auxhash import stores
 from auxhash.codes import pack
 from auxhash.compute.fingerprint import OtherModelError, UnknownModelWarning
+from auxhash.model.model import LearntFrom
 from auxhash.stores import ReencodingError
 from tests.stores.test_contract import check, random_codes, truth
 
@@ -24,7 +25,8 @@ BITS, FEATURES = 16, 5
 class Model:
     """Random hyperplanes, which the fingerprint names."""
 
-    n_bits, n_features_in_ = BITS, FEATURES
+    n_bits, n_features = BITS, FEATURES
+    learnt, table_function = LearntFrom("Model", 0, ""), None
 
     def __init__(self, fingerprint):
         self.fingerprint = fingerprint
