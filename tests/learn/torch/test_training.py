@@ -324,16 +324,16 @@ def test_neighborhash_goes_on_from_a_checkpoint(optimizer, tmp_path, monkeypatch
     h = hashed(small(), optimizer=optimizer)
     hasher = NeighborHash(N_BITS, hash_function=h, n_steps=40, random_state=0, n_jobs=1)
     model = clone(hasher).fit(IMAGES)
-    kept = ranking.RankTraining._checkpointed
+    steps = ranking.RankTraining._steps
 
-    def dying(self, steps):
-        for step in kept(self, steps):
+    def dying(self, history):
+        for step in steps(self, history):
             yield step
             if step.step == 30:
                 raise Killed
 
     with monkeypatch.context() as patch:
-        patch.setattr(ranking.RankTraining, "_checkpointed", dying)
+        patch.setattr(ranking.RankTraining, "_steps", dying)
         with pytest.raises(Killed):
             clone(hasher).fit(IMAGES, checkpoint=tmp_path)
     resumed = clone(hasher).fit(IMAGES, checkpoint=tmp_path)
