@@ -37,8 +37,7 @@ Where b_eff is near 3.3 (ten classes), a code says little more than the digit.""
 
 def run(n_bits: int, seed: int, output: Path, verbose: int = 1) -> Comparison:
     """Train and measure every method; write a page about it to `output`."""
-    # The first run on a machine compiles for longer than it learns: two
-    # processes halve that.
+    # The first run on a machine compiles for longer than it learns: two processes share that.
     other = get_context("spawn").Process(target=compile_from_the_end, daemon=True)
     also_when_compiling(other.start)
     compared = Compared(datasets.load("digits", seed=seed), METHODS, (n_bits,), (seed,), K)
