@@ -21,12 +21,12 @@ NAMES = [
 ]
 NAMES += ["setting", "encoding", "serve", "speed", "scale", "deep", "networks", "cluster", "gpu"]
 NAMES += ["unseen", "learning", "differs", "hstep", "figures", "startup", "bits", "queries", "maps"]
-NAMES += ["autoencoder"]
+NAMES += ["autoencoder", "cascade"]
 # Hours, some data sets to fetch, or a cluster; speed is all in one.
 WITH_OPTIONS = {"neighbors", "setting", "speed", "scale", "deep", "networks", "cluster", "gpu"}
 WITH_OPTIONS |= {"unseen", "learning", "differs", "hstep", "figures", "bits", "queries", "maps"}
 WITH_OPTIONS |= {"autoencoder"}
-ONLY_BY_NAME = WITH_OPTIONS
+ONLY_BY_NAME = WITH_OPTIONS | {"cascade"}
 
 
 def main(arguments: list[str]) -> None:

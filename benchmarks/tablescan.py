@@ -5,6 +5,7 @@ python -m benchmarks tablescan
 IndexPQ searches the same codes by tables of the same shape, exactly, as `search_tables` does;
 FastScan rounds tables of 16 values to bytes. Tables of outputs are sums over bits, which bounds of
 half a byte suit; "any tables" are IndexPQ's own, which no sum over bits is close to.
+Writes docs/tables/tablescan.md.
 """
 
 from collections.abc import Iterator
@@ -15,7 +16,8 @@ import numpy as np
 from rich.console import Console
 
 from auxhash.search.index import HammingIndex, cascade, tables_from_outputs
-from benchmarks.rows import Row, table, turns
+from benchmarks.records import markdown, write_tables
+from benchmarks.rows import HEADINGS, Row, table, turns
 from benchmarks.search import BITS, THREADS, random_codes
 
 K, QUERIES, FEATURES = 10, 50, 32
@@ -56,7 +58,7 @@ def rows(n: int, runs: int) -> Iterator[Row]:
             np.testing.assert_allclose(
                 ours.search_tables(asked["any tables"], K)[0], pq.search(vectors, K)[0], rtol=1e-4
             )
-    yield _cascade(ours, n, runs)
+    yield _cascade(ours, own(pq, rng.standard_normal((QUERIES, FEATURES), np.float32)), n, runs)
 
 
 def described(count: int, jobs: int) -> str:
@@ -71,22 +73,24 @@ def own(pq: Any, vectors: Any) -> Any:
     return ((parts - centroids) ** 2).sum(axis=3).astype(np.float32)
 
 
-def _cascade(index: HammingIndex, n: int, runs: int) -> Row:
-    outputs = np.random.default_rng(1).standard_normal((QUERIES, BITS))
-    codes, tables = np.where(outputs >= 0, 1, -1), tables_from_outputs(outputs)
+def _cascade(index: HammingIndex, tables: Any, n: int, runs: int) -> Row:
+    codes = random_codes(QUERIES, BITS, 1)
     ours, theirs = turns(
         lambda: cascade(index, codes, tables, K, n_bits=BITS // 2),
         lambda: index.search_tables(tables, K),
         runs=runs,
     )
     each = [tuple(seconds / QUERIES for seconds in side) for side in (ours, theirs)]
-    what = f"cascade, 1,000 of {n:,} codes by {BITS // 2} bits, then by tables, per query"
+    what = f"cascade, 1,000 of {n:,} codes by {BITS // 2} bits, then by any tables, per query"
     return Row(what, each[0], 0, "search_tables", each[1])
 
 
 def main(small: bool = False) -> None:
-    shape = (2_000, 1) if small else (1_000_000, 7)
-    Console(width=170).print(table(list(rows(*shape)), title="search by tables"))
+    """Measure, print the table, and write it unless it is a small one."""
+    measured = list(rows(*((2_000, 1) if small else (1_000_000, 7))))
+    Console(width=170).print(table(measured, title="search by tables"))
+    if not small:
+        write_tables({"tablescan.md": markdown(HEADINGS, [row.cells() for row in measured])})
 
 
 if __name__ == "__main__":
