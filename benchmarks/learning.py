@@ -1,10 +1,14 @@
 """Training times of NeighborHash, beside ITQ and beside the matrix products of its steps.
 
 python -m benchmarks learning [--small] [--data glove-100]
+python -m benchmarks learning --defaults
 
 100,000 points, 64 bits, all cores, wall time. The floor of gradient steps are their products, made
 here of numbers that mean nothing, on all threads of BLAS: of the points with the weights, of codes
 with codes, and both ways back. Writes docs/tables/learning.md.
+
+`--defaults` is the fit by default, with tables, by the number of features: a fifth of its steps is
+made, and counted five times. Writes docs/tables/learning-defaults.md.
 """
 
 import argparse
@@ -27,6 +31,9 @@ from benchmarks.rows import HEADINGS, Row, table, timed
 N_BITS = 64
 AIMS = {"linear": 180.0, "network": 600.0}  # seconds
 STEPS = 20  # whose products are made, to say how long those of all take
+N_POINTS = 100_000
+BY_FEATURES = {100: 600.0, 768: 900.0, 1536: 900.0}  # aims of a fit by default, seconds
+SHARE = 5  # one in so many of its steps is made
 
 Products = Callable[[], object]
 
@@ -35,7 +42,16 @@ def main(small: bool = False, options: Sequence[str] = ()) -> None:
     """Measure, print the table, and write it unless it is a small one."""
     parser = argparse.ArgumentParser("python -m benchmarks learning")
     parser.add_argument("--data", choices=DATA, default="glove-100")
+    parser.add_argument("--defaults", action="store_true")
     asked = parser.parse_args(list(options))
+    if asked.defaults:
+        fits = list(defaults(small))
+        Console(width=150).print(table(fits))
+        if not small:
+            write_tables(
+                {"learning-defaults.md": markdown(HEADINGS, [row.cells() for row in fits])}
+            )
+        return
     if small:
         X, _ = peers.decaying(400, 24, 0)
         X, metric, name = X.astype(np.float32), DATA[asked.data].metric, "made data"
@@ -68,6 +84,21 @@ def rows(X: Any, metric: Any, name: str, n_steps: int | None) -> Iterator[Row]:
         rest = f"the rest, {seconds - steps:.0f} s, is mainly neighbours"
         title = f"its {learnt[-1].step:,} steps; {rest}"
         yield Row(title, (steps,), peer="their matrix products alone", theirs=(floor,))
+
+
+def defaults(small: bool = False) -> Iterator[Row]:
+    """The fit by default for each number of features: as a whole, and its parts in words."""
+    for n_features, aim in BY_FEATURES.items():
+        X = peers.decaying(400 if small else N_POINTS, n_features, 0)[0].astype(np.float32)
+        n_steps = 10 if small else PLANS["default"].n_steps // SHARE
+        hasher = NeighborHash(n_steps=n_steps, query_function="network", random_state=0)
+        _, seconds = timed(lambda hasher=hasher, X=X: hasher.fit(X))
+        steps = sum(step.seconds for step in hasher.history_)
+        rest = seconds - steps
+        made = f"{hasher.history_[-1].step:,} of {SHARE * hasher.history_[-1].step:,} steps"
+        what = f"NeighborHash by default, {len(X):,} x {n_features} (made data), {N_BITS} bits"
+        note = f"{made} took {steps:.0f} s, the rest {rest:.0f} s"
+        yield Row(what, (rest + SHARE * steps,), aim, note=note)
 
 
 def seconds_of_products(n: int, n_features: int, n_bits: int, n_hidden: int) -> float:
