@@ -9,8 +9,9 @@ not there. Methods learn from all points that are searched, at most 100,000, unl
 fewer. A seed is that of the split and of the training. Records stand in a file of JSON lines,
 docs/results/bits.jsonl, one per data set, seed, method, number of bytes, device and quality of the
 training: what is there is not measured again, so that a stopped run goes on. `--tables` writes
-docs/tables/bits-cost.md, means over the seeds, and bits-equal.md, NeighborHash beside quantisers at
-equal bytes, out of that file, and measures nothing.
+docs/tables/bits-cost.md, means over the seeds, bits-equal.md, NeighborHash beside quantisers at
+equal bytes, and bits-hamming.md, its codes beside those learnt without tables, and measures
+nothing.
 """
 
 import argparse
@@ -40,7 +41,8 @@ from auxhash.experiments.compareneighbors import (
     size,
 )
 from auxhash.experiments.datasets import Dataset
-from benchmarks import peers
+from auxhash.search.metrics.recall import FIRST
+from benchmarks import neighbors, peers
 from benchmarks.records import (
     QUALITY,
     RESULTS,
@@ -53,6 +55,8 @@ from benchmarks.records import (
 )
 
 FILE, TABLE, EQUAL = RESULTS / "bits.jsonl", "bits-cost.md", "bits-equal.md"
+HAMMING = "bits-hamming.md"
+WITHOUT_TABLES = ("data", "method", "bytes", "train", "base")  # by which two records are alike
 OURS, QUANTIZERS = "NeighborHash, network", ("PQ", "OPQ", "RQ", "LSQ")
 EUCLIDEAN = ("cifar10-gist", "cifar10-sift", "siftsmall", "sift1m")  # others: cosine
 KEY = ("data", "train", "base", "seed", "method", "bytes", "device", "quality")
@@ -67,7 +71,8 @@ def main(small: bool = False, options: Sequence[str] = ()) -> None:
         _run_small()
     elif asked.tables:
         records = read(asked.results)
-        write_tables({TABLE: tables(records), EQUAL: equal(records)})
+        without = hamming(records, read(neighbors.FILE))
+        write_tables({TABLE: tables(records), EQUAL: equal(records), HAMMING: without})
     else:
         for name in asked.data:
             for seed in asked.seeds:
@@ -249,6 +254,27 @@ def equal(records: Sequence[Record]) -> str:
         for n_bytes, data in sorted({key[:2] for key in cells if key[2] == OURS})
     ]
     return markdown(["bytes", "data", *distances, *QUANTIZERS], rows)
+
+
+def hamming(records: Sequence[Record], without: Sequence[Record]) -> str:
+    """Markdown: the Hamming distance of codes learnt with tables, and of those learnt without.
+
+    The latter are records of `benchmarks.neighbors`, of as many points, but other queries.
+    """
+    rows = []
+    for own in flat(means(r for r in map(_complete, records) if r["method"] == OURS)):
+        others = [r for r in without if all(r[key] == own[key] for key in WITHOUT_TABLES)]
+        if own["distance"] != "Hamming" or own["device"] != "cuda" or not others:
+            continue
+        before = [np.mean([r["hamming"][str(k)] for r in others]) for k in FIRST[:2]]
+        more = [own[measure] - b for measure, b in zip(MEASURES[:2], before, strict=True)]
+        pairs = [own[measure] for measure in MEASURES[:2]], before
+        shown = [" / ".join(map(share, pair)) for pair in pairs]
+        gains = " / ".join(f"{m:+.3f}".replace("0.", ".") for m in more)
+        rows.append([own["bytes"], own["data"], *shown, gains, f"{own['seeds']}, {len(others)}"])
+    return markdown(
+        ["bytes", "data", "with tables", "without", "difference", "seeds"], sorted(rows)
+    )
 
 
 def _shown(row: Record) -> str:
