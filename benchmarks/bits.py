@@ -19,6 +19,7 @@ import inspect
 import math
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
+from statistics import fmean
 from tempfile import TemporaryDirectory
 from typing import Any
 
@@ -195,7 +196,7 @@ def _mean(records: Sequence[Record]) -> Record:
 
 def _mean_of(values: Sequence[float | None]) -> float | None:
     known_values = [value for value in values if value is not None]
-    return sum(known_values) / len(known_values) if known_values else None
+    return fmean(known_values) if known_values else None
 
 
 def tables(records: Sequence[Record]) -> str:
