@@ -184,8 +184,8 @@ def test_bits_at_equal_bytes_stand_side_by_side():
     assert row == "| 4 | made | .150 / .300 (2) | .200 / .400 (2) | .300 / .600 |  |  |  |  |"
     before = {key: ours[key] for key in bits.WITHOUT_TABLES}
     without = [
-        {**before, "hamming": {"10": 0.11, "100": found}, "seed": seed}
-        for seed, found in enumerate((0.1, 0.2))
+        {**before, "hamming": {"10": 0.11, "100": recall}, "seed": seed}
+        for seed, recall in enumerate((0.1, 0.2))
     ]
     table = bits.hamming([here, ours], [*without, {**without[0], "train": 24}])
     row = "| 4 | made | .100 / .200 | .110 / .150 | -.010 / +.050 | 1, 2 |"

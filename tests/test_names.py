@@ -26,9 +26,10 @@ def trees() -> dict[Path, ast.Module]:
 
 def nodes(kinds: tuple[type, ...]) -> Iterator[tuple[Path, ast.AST]]:
     for path, tree in trees().items():
+        short = path.relative_to(ROOT)
         for node in ast.walk(tree):
             if isinstance(node, kinds):
-                yield path.relative_to(ROOT), node
+                yield short, node
 
 
 def defined(node: ast.AST) -> str:

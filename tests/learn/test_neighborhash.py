@@ -328,24 +328,22 @@ def test_tables_rank_neighbours_better_than_bits(hash_function, query_function, 
 def test_half_precision_of_tables_changes_no_recall(digits, keeps_tables, monkeypatch):
     """Of the 10 nearest by tables, 98% are the same, with as many true neighbours."""
     X, _, queries = digits
-    whole, of = [], TableFunction.of.__func__
+    single, of = [], TableFunction.of.__func__
 
     def kept(cls, vector, rows):
-        whole.append(cls(vector, rows.reshape(-1, 256, rows.shape[1])))
+        single.append(cls(vector, rows.reshape(-1, 256, rows.shape[1])))
         return of(cls, vector, rows)
 
     monkeypatch.setattr(TableFunction, "of", classmethod(kept))
     hasher = NeighborHash(32, "euclidean", "linear", n_steps=30, query_function="network")
     index = HammingIndex(32).add(hasher.set_params(random_state=0).fit(X).codes_)
     true = nearest(X, queries, 10)[0]
-    found = [index.search_tables(f.tables(queries), 10)[1] for f in (*whole, hasher.tables_)]
-    assert not np.array_equal(whole[0].codebook, hasher.tables_.codebook)
-    shared = np.mean([np.isin(a, b).mean() for a, b in zip(*found, strict=True)])
+    both = [index.search_tables(f.tables(queries), 10)[1] for f in (*single, hasher.tables_)]
+    assert not np.array_equal(single[0].codebook, hasher.tables_.codebook)
+    shared = np.mean([np.isin(a, b).mean() for a, b in zip(*both, strict=True)])
     assert shared > 0.98
-    shares = [
-        np.mean([np.isin(*row).mean() for row in zip(ids, true, strict=True)]) for ids in found
-    ]
-    assert shares[0] == pytest.approx(shares[1], abs=0.002)
+    hits = [[np.isin(*row).mean() for row in zip(ids, true, strict=True)] for ids in both]
+    assert np.mean(hits[0]) == pytest.approx(np.mean(hits[1]), abs=0.002)
 
 
 @pytest.mark.parametrize("asked", [False, True])
