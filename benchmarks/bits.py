@@ -9,9 +9,9 @@ not there. Methods learn from all points that are searched, at most 100,000, unl
 fewer. A seed is that of the split and of the training. Records stand in a file of JSON lines,
 docs/results/bits.jsonl, one per data set, seed, method, number of bytes, device and quality of the
 training: what is there is not measured again, so that a stopped run goes on. `--tables` writes
-docs/tables/bits-cost.md, means over the seeds, bits-equal.md, NeighborHash beside quantisers at
-equal bytes, and bits-hamming.md, its codes beside those learnt without tables, and measures
-nothing.
+docs/tables/bits-cost.md, means over the seeds, bits-equal.md and bits-ahead.md, NeighborHash beside
+quantisers at equal bytes, and bits-hamming.md, its codes beside those learnt without tables, and
+measures nothing.
 """
 
 import argparse
@@ -56,7 +56,7 @@ from benchmarks.records import (
 )
 
 FILE, TABLE, EQUAL = RESULTS / "bits.jsonl", "bits-cost.md", "bits-equal.md"
-HAMMING = "bits-hamming.md"
+AHEAD, HAMMING = "bits-ahead.md", "bits-hamming.md"
 WITHOUT_TABLES = ("data", "method", "bytes", "train", "base")  # by which two records are alike
 OURS, QUANTIZERS = "NeighborHash, network", ("PQ", "OPQ", "RQ", "LSQ")
 EUCLIDEAN = ("cifar10-gist", "cifar10-sift", "siftsmall", "sift1m")  # others: cosine
@@ -71,9 +71,7 @@ def main(small: bool = False, options: Sequence[str] = ()) -> None:
     if small:
         _run_small()
     elif asked.tables:
-        records = read(asked.results)
-        without = hamming(records, read(neighbors.FILE))
-        write_tables({TABLE: tables(records), EQUAL: equal(records), HAMMING: without})
+        write_tables(pages(read(asked.results), read(neighbors.FILE)))
     else:
         for name in asked.data:
             for seed in asked.seeds:
@@ -199,6 +197,12 @@ def _mean_of(values: Sequence[float | None]) -> float | None:
     return fmean(known_values) if known_values else None
 
 
+def pages(records: Sequence[Record], without: Sequence[Record]) -> dict[str, str]:
+    """All tables by their files; those `without` tables are records of `benchmarks.neighbors`."""
+    beside = {EQUAL: equal(records), AHEAD: ahead(records), HAMMING: hamming(records, without)}
+    return {TABLE: tables(records), **beside}
+
+
 def tables(records: Sequence[Record]) -> str:
     """Markdown: one table per data set, below its protocol."""
     return "\n".join(
@@ -240,13 +244,11 @@ def _table(records: Sequence[Record]) -> str:
 def equal(records: Sequence[Record]) -> str:
     """Markdown: NeighborHash by each distance beside quantisers of as many bytes.
 
-    It is that of the best quality, which a GPU takes. Means over as many seeds as follow a figure,
-    if these are several.
+    Means over as many seeds as follow a figure, if these are several.
     """
-    best = [r for r in map(_complete, records) if r["quality"] in (None, QUALITY["cuda"])]
     cells = {
         (row["bytes"], row["data"], row["method"], row["distance"]): _shown(row)
-        for row in flat(means(best))
+        for row in flat(means(of_best_quality(records)))
     }
     distances = "Hamming", "outputs", "tables"
     columns = [*((OURS, distance) for distance in distances), *((q, "own") for q in QUANTIZERS)]
@@ -255,6 +257,43 @@ def equal(records: Sequence[Record]) -> str:
         for n_bytes, data in sorted({key[:2] for key in cells if key[2] == OURS})
     ]
     return markdown(["bytes", "data", *distances, *QUANTIZERS], rows)
+
+
+def ahead(records: Sequence[Record]) -> str:
+    """Markdown: by how much NeighborHash finds more than quantisers of as many bytes, or less.
+
+    Means over the seeds that both have; by tables, or by outputs where a training kept none.
+    """
+    runs: dict[tuple[int, str, str], dict[int, Record]] = {}
+    for record in of_best_quality(records):
+        by = record["by"]
+        figures = by.get("tables") or by.get("own") or by["outputs"]
+        key = record["bytes"], record["data"], record["method"]
+        runs.setdefault(key, {})[record["seed"]] = figures
+    rows = [
+        [*cell, *(_difference(runs[*cell, OURS], runs.get((*cell, q), {})) for q in QUANTIZERS)]
+        for cell in sorted(key[:2] for key in runs if key[2] == OURS)
+    ]
+    return markdown(["bytes", "data", *QUANTIZERS], [row for row in rows if any(row[2:])])
+
+
+def _difference(ours: dict[int, Record], theirs: dict[int, Record]) -> str:
+    seeds = ours.keys() & theirs.keys()
+    more = [[ours[s][m] - theirs[s][m] for s in seeds] for m in MEASURES[:2]]
+    return _signed(map(fmean, more)) + _counted(len(seeds)) if seeds else ""
+
+
+def of_best_quality(records: Iterable[Record]) -> list[Record]:
+    """Return records without trainings of less than the best quality, which a GPU takes."""
+    return [r for r in map(_complete, records) if r["quality"] in (None, QUALITY["cuda"])]
+
+
+def _signed(values: Iterable[float]) -> str:
+    return " / ".join(f"{value:+.3f}".replace("0.", ".") for value in values)
+
+
+def _counted(seeds: int) -> str:
+    return f" ({seeds})" if seeds > 1 else ""
 
 
 def hamming(records: Sequence[Record], without: Sequence[Record]) -> str:
@@ -271,16 +310,15 @@ def hamming(records: Sequence[Record], without: Sequence[Record]) -> str:
         more = [own[measure] - b for measure, b in zip(MEASURES[:2], before, strict=True)]
         pairs = [own[measure] for measure in MEASURES[:2]], before
         shown = [" / ".join(map(share, pair)) for pair in pairs]
-        gains = " / ".join(f"{m:+.3f}".replace("0.", ".") for m in more)
-        rows.append([own["bytes"], own["data"], *shown, gains, f"{own['seeds']}, {len(others)}"])
+        seeds = f"{own['seeds']}, {len(others)}"
+        rows.append([own["bytes"], own["data"], *shown, _signed(more), seeds])
     return markdown(
         ["bytes", "data", "with tables", "without", "difference", "seeds"], sorted(rows)
     )
 
 
 def _shown(row: Record) -> str:
-    recall = " / ".join(share(row[measure]) for measure in MEASURES[:2])
-    return f"{recall} ({row['seeds']})" if row["seeds"] > 1 else recall
+    return " / ".join(share(row[measure]) for measure in MEASURES[:2]) + _counted(row["seeds"])
 
 
 def _line(row: Record) -> str:

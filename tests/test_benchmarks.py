@@ -175,6 +175,8 @@ def test_bits_at_equal_bytes_stand_side_by_side():
     table = bits.equal([record("OPQ", 4, own=0.25), ours, record("OPQ", 8, own=0.4)])
     row = "| 4 | made | .100 / .200 | .200 / .400 | .300 / .600 |  | .250 / .500 |  |  |"
     assert table.splitlines()[2:] == [row]
+    table = bits.ahead([record("OPQ", 4, own=0.25), record("LSQ", 4, own=0.31), ours])
+    assert table.splitlines()[2:] == ["| 4 | made |  | +.050 / +.100 |  | -.010 / -.020 |"]
     here = {**record(bits.OURS, 4, tables=0.9), "device": "cpu", "quality": "default"}
     assert bits.equal([record("OPQ", 4, own=0.25), here, ours, here]) == bits.equal(
         [record("OPQ", 4, own=0.25), ours]
