@@ -50,6 +50,14 @@ def test_the_table_has_a_row_for_each_machine_and_says_which_cells_stopped():
     assert "stopped" not in rows[1]
 
 
+def test_a_part_has_no_row_where_all_tests_have_one():
+    part = matrix.record(CELL, 0, "2 passed in 1s", PACKAGES, 1)
+    every = matrix.record({**CELL, "python": "3.13.1", "part": "all"}, 1, "1 failed", PACKAGES, 1)
+    other = matrix.record({**CELL, "python": "3.12.1"}, 0, "2 passed in 1s", PACKAGES, 1)
+    rows = matrix.table([part, every, other]).splitlines()[2:]
+    assert [row.split(" | ")[0] for row in rows] == ["| 3.12.1", "| 3.13.1"]
+
+
 @pytest.fixture
 def asked(monkeypatch, tmp_path):
     """Ask for a cell of Python 3.13.0 on a made machine; the cells that are run, which pass."""
