@@ -23,7 +23,7 @@ from auxhash.mac import hashfunctions
 from auxhash.model.tables import TableFunction
 from auxhash.search import metrics
 from auxhash.search.index import tables_from_outputs
-from auxhash.search.index.tables import distances
+from auxhash.search.index.tables import table_distances
 from tests.conftest import SOAK
 from tests.programs import run_python
 
@@ -355,7 +355,7 @@ def test_tables_are_kept_if_they_find_more_than_outputs(asked, digits, monkeypat
 
     def noted(judge, tables, codes, lists):
         every = np.broadcast_to(codes, (len(tables), *codes.shape))
-        apart = distances(tables, np.arange(len(tables))[:, None], every)
+        apart = table_distances(tables, np.arange(len(tables))[:, None], every)
         counts = []
         for own, ranked in zip(judge.own, np.argsort(apart, axis=1, kind="stable"), strict=True):
             near = set(lists.listed(np.array([own]))[1])

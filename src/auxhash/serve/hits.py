@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from auxhash.codes import Packed
 from auxhash.compute.arrays import AnyArray, Array
 from auxhash.search.index.rerank import by_vectors
-from auxhash.search.index.tables import Tables, distances
+from auxhash.search.index.tables import Tables, table_distances
 from auxhash.serve.refused import RefusedError, invalid
 from auxhash.serve.schemas import json_id
 from auxhash.stores import Having, Point
@@ -41,7 +41,7 @@ class QueryCodes:
     def distances(self, rows: NDArray[np.int64], codes: Packed) -> AnyArray:
         """Return the distances (n,) of codes (n, n_bytes) to the queries of rows (n,)."""
         if self.tables is not None:
-            return distances(self.tables, rows, codes)
+            return table_distances(self.tables, rows, codes)
         return np.asarray(np.bitwise_count(codes ^ self.codes[rows]).sum(axis=1))
 
 

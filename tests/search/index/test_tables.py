@@ -68,6 +68,21 @@ def test_kernels_and_numpy_equal_the_definition(seed, n, m, n_bits, k, kind, tie
     agree(numpyscan.nearest_by_tables(planes, n, tables, k), expected)
 
 
+@sizes
+def test_the_nearest_of_own_codes(seed, n, m, n_bits, k, kind, tied):
+    rng = np.random.default_rng(seed)
+    n, k = min(n, 513), min(n, k, 513)
+    codes = random_codes(rng, m * n, n_bits, tied).reshape(m, n, n_bytes(n_bits))
+    tables, present = random_tables(rng, m, n_bits, kind), rng.random((m, n)) < rng.random()
+    near, places = np.full((m, k), np.inf, np.float32), np.full((m, k), -1)
+    for q in range(m):
+        (some,) = present[q].nonzero()
+        distance, order = definition(tables[q : q + 1], codes[q, some], k)
+        near[q, : len(some)], places[q, : len(some)] = distance, some[order]
+    for scanned in (tablescan, numpyscan):
+        agree(scanned.nearest_own(codes, tables, present, k), (near, places))
+
+
 @pytest.mark.parametrize("n_bits", [8, 60, 64, 104, 256])
 @pytest.mark.parametrize("k", [1, 10, 3000])
 @pytest.mark.parametrize("kind", ["any", "sums", "whole"])

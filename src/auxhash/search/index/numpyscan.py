@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from auxhash.codes import Packed
 from auxhash.compute import kernels
 from auxhash.search.index.scan import Distances, Planes, Positions
-from auxhash.search.index.tables import TableDistances, Tables
+from auxhash.search.index.tables import TableDistances, Tables, table_distances
 
 MAX_BYTES = 1 << 26  # compared here in about the time of loading Numba
 CODES_PER_CALL = 4096  # compared in the time that NumPy's calls for one query take
@@ -66,6 +66,17 @@ def nearest_by_tables(
         positions[q] = where[np.argsort(total[where], kind="stable")[:k]]
         distances[q] = total[positions[q]]
     return distances, positions
+
+
+def nearest_own(
+    codes: Packed, tables: Tables, present: NDArray[np.bool_], k: int
+) -> tuple[TableDistances, Positions]:
+    """Return the results of `tablescan.nearest_own`."""
+    measured = table_distances(tables, np.arange(len(tables))[:, None], codes)
+    measured[~present] = np.inf
+    order = np.argsort(measured, axis=1, kind="stable")[:, :k]
+    near = np.take_along_axis(measured, order, axis=1)
+    return near, np.where(np.isinf(near), -1, order)
 
 
 def _measure(planes: Planes, n: int, query: NDArray[np.uint8]) -> NDArray[np.uint16]:

@@ -14,9 +14,10 @@ from numpy.typing import NDArray
 from auxhash.codes import n_bytes, unpack
 from auxhash.compute import checks, threads
 from auxhash.compute.arrays import ArrayLike
+from auxhash.search.index import numpyscan, tablescan
 from auxhash.search.index.hamming import HammingIndex, as_queries
 from auxhash.search.index.state import Ids
-from auxhash.search.index.tables import as_tables, distances
+from auxhash.search.index.tables import as_tables
 
 QUERIES_PER_STEP = 64
 
@@ -111,14 +112,15 @@ def by_tables(
     """Re-rank by tables of distances (n_queries, n_bytes, 256), as `search_tables` does."""
     candidates = _candidates(ids)
     checked = as_tables(tables, index.n_bits, len(candidates))
+    present, kept = candidates >= 0, _n_kept(candidates, k)
     last = candidates.max()  # in place of -1
-    packed = index.codes(np.where(candidates < 0, last, candidates) if last >= 0 else [])
-
-    def distance(rows: slice, wanted: Ids) -> Floats:
-        queries = np.arange(rows.start, rows.stop)[:, None]
-        return distances(checked, queries, packed[rows]).astype(np.float64)
-
-    return _reorder(candidates, distance, k)
+    if last < 0:
+        return np.full((len(candidates), kept), np.inf), candidates[:, :kept]
+    packed = index.codes(np.where(present, candidates, last))
+    scan = numpyscan if numpyscan.suffices(*packed.shape[1:], len(packed)) else tablescan
+    near, places = scan.nearest_own(packed, checked, present, kept)
+    nearest = np.take_along_axis(candidates, places, axis=1)
+    return near.astype(np.float64), np.where(places < 0, -1, nearest)
 
 
 def cascade(
@@ -180,9 +182,13 @@ def _one_or_more(rows: Floats) -> Floats:
     return rows[None] if rows.ndim == 1 else rows
 
 
+def _n_kept(ids: Ids, k: int | None) -> int:
+    return ids.shape[1] if k is None else min(checks.integer("k", k, 1), ids.shape[1])
+
+
 def _reorder(ids: Ids, distance: Distance, k: int | None) -> tuple[Floats, Ids]:
     """Return distances and ids of the k nearest candidates, nearest first."""
-    kept = ids.shape[1] if k is None else min(checks.integer("k", k, 1), ids.shape[1])
+    kept = _n_kept(ids, k)
     near, nearest = np.full((len(ids), kept), np.inf), np.full((len(ids), kept), -1, np.int64)
     for rows in threads.chunks(len(ids), QUERIES_PER_STEP):
         candidates = ids[rows]

@@ -65,7 +65,7 @@ def tables_from_outputs(outputs: ArrayLike) -> Tables:
     return tables.astype(np.float32)
 
 
-def distances(tables: Tables, queries: NDArray[np.integer], codes: Packed) -> TableDistances:
+def table_distances(tables: Tables, queries: NDArray[np.integer], codes: Packed) -> TableDistances:
     """Return the distances (...) of codes (..., n_bytes) to the queries (...), rows of `tables`."""
     total = np.zeros(codes.shape[:-1], np.float32)
     for g in range(codes.shape[-1]):

@@ -18,7 +18,9 @@ import platform
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
+from auxhash.codes import Packed
 from auxhash.compute import context, threads
 from auxhash.compute.arrays import AnyArray
 from auxhash.compute.kernels import intrinsic, kernel
@@ -48,6 +50,7 @@ MIN_BOUNDED = 8 * RUN  # codes; fewer are measured as quickly as bounds are made
 MAX_LEVEL = 254  # of a sum of bounds that is within the limit; 255 may stand for more
 NO_TERMS = np.empty((0, 0, LANES)), np.empty((0, 0)), np.empty((0, 0)), np.empty(0)
 NO_ORDER = np.empty((0, 0), np.int64)
+QUERIES_PER_TASK = 16  # with candidates of their own
 LONG_BLOCK = 8  # times BLOCK, for one query: memory is read ahead along a plane
 ROUNDING = 2.0**-22  # relative error per addition that bounds allow for, 4 times that of float32
 
@@ -80,6 +83,26 @@ def nearest(planes: Planes, n: int, tables: Tables, k: int) -> tuple[TableDistan
     distances, positions = np.concatenate(near, axis=1), np.concatenate(where, axis=1)
     order = np.argsort(distances, axis=1, kind="stable")[:, :k]
     return np.take_along_axis(distances, order, 1), np.take_along_axis(positions, order, 1)
+
+
+def nearest_own(
+    codes: Packed, tables: Tables, present: NDArray[np.bool_], k: int
+) -> tuple[TableDistances, Positions]:
+    """Return distances and places (n_queries, k) of the k nearest of each query's own codes.
+
+    Codes are (n_queries, n, n_bytes). Nearest first, equal distances by place; where fewer than
+    k codes are present, the last distances are infinite, and their places -1.
+    """
+    near = np.full((len(tables), k), np.inf, np.float32)
+    where = np.full(near.shape, -1)
+    codes, tables = read_only(np.ascontiguousarray(codes)), read_only(tables)
+
+    def search(rows: slice) -> None:
+        _nearest_own(codes[rows], tables[rows], present[rows], near[rows], where[rows])
+
+    threads.run_kernels(search, threads.chunks(len(tables), QUERIES_PER_TASK))
+    order = np.argsort(near, axis=1, kind="stable")  # rows are in the order of the places now
+    return np.take_along_axis(near, order, 1), np.take_along_axis(where, order, 1)
 
 
 def _bound_terms(tables: Tables) -> tuple[AnyArray, ...]:
@@ -533,3 +556,25 @@ def _nearest(
         for i in range(c):
             distances[q, i] = near[q, i]
             at[q, i] = where[q, i]
+
+
+@kernel
+def _nearest_own(
+    codes: AnyArray, tables: AnyArray, present: AnyArray, distances: AnyArray, places: AnyArray
+) -> None:
+    """Write distances and places of the nearest of the codes present, by place."""
+    n, k = codes.shape[1], distances.shape[1]
+    near, where = np.empty(n, np.float32), np.empty(n, np.int64)
+    for q in range(len(tables)):
+        count = 0
+        for i in range(n):
+            d = np.float32(0)
+            for p in range(codes.shape[2]):
+                d += tables[q, p, codes[q, i, p]]
+            near[count] = d
+            where[count] = i
+            count += present[q, i]
+        count, _ = _keep(near, where, count, k)
+        for i in range(count):
+            distances[q, i] = near[i]
+            places[q, i] = where[i]
