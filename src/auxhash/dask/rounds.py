@@ -21,7 +21,7 @@ from auxhash.compute.registry import register
 from auxhash.dask.part import LogEntry, Partition, Request, combine
 from auxhash.learn.training.checkpoint import Checkpoint, RunIdentity
 
-MAX_LOSSES = 5  # of one partition, within one step of the training
+MAX_LOSSES_PER_STEP = 5  # of one partition; steps are those of the training
 
 
 @register("Traffic")
@@ -179,10 +179,10 @@ class Rounds:
         self.cluster.workers()  # or raise at once, if there is no cluster any more
         self.losses[place] += 1
         self.lost += 1
-        if self.losses[place] > MAX_LOSSES:
+        if self.losses[place] > MAX_LOSSES_PER_STEP:
             raise ClusterError(
-                f"partition {place} was lost {MAX_LOSSES + 1} times in one step of the training: "
-                "does its worker have memory enough? Cut the data into more partitions"
+                f"partition {place} was lost {MAX_LOSSES_PER_STEP + 1} times in one step of the "
+                "training: does its worker have memory enough? Cut the data into more partitions"
             )
         self.parts[place] = self._actor(place, self._submitted(place))
         try:

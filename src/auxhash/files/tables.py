@@ -26,7 +26,6 @@ PairColumns = tuple[AnyArray, AnyArray, AnyArray]
 LABEL = "y"  # name of the labels inside a file
 PAIR = ("i", "j", "y")
 RELEVANT = ("query", "id", "weight")
-MAX_EXACT = 2**53  # whole numbers up to it are exact as floats
 
 
 def read_features(
@@ -358,7 +357,7 @@ def _row_numbers(path: Path, name: str, values: AnyArray) -> AnyArray:
     if values.dtype.kind in "iu":
         return values
     fine = values.dtype.kind == "f" and (values == np.rint(values)).all()
-    if not fine or (np.abs(values) > MAX_EXACT).any():
+    if not fine or (np.abs(values) > textfiles.MAX_EXACT).any():
         raise ValueError(f"{path}: {name} must be whole numbers, the rows of the two points")
     return values.astype(np.int64)
 

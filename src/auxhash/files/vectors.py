@@ -15,7 +15,7 @@ TYPES: dict[str, np.dtype[Any]] = {
     ".bvecs": np.dtype("u1"),
     ".ivecs": np.dtype("<i4"),
 }
-HEADER_BYTES = 4  # bytes
+HEADER_BYTES = 4
 
 
 def read_vectors(path: str | Path, count: int | None = None) -> AnyArray:

@@ -30,7 +30,7 @@ from auxhash.model.encoding import encode
 
 MAX_CHARACTERS = 60  # characters of the words of a value; longer ones are replaced by a digest
 DIGEST = "sha256 "
-OF_A_FUNCTION = 24  # hexadecimal digits that tell functions of one name apart
+N_FUNCTION_DIGITS = 24  # hexadecimal, that tell functions of one name apart
 BYTES_PER_COPY = 1 << 24  # bytes copied at a time of an array that is not contiguous
 PLAIN = (type(None), bool, int, float, complex, str, bytes, range, type(...))
 CONTAINERS = (list, tuple, set, frozenset, dict, MappingProxyType)
@@ -137,7 +137,7 @@ class _Words:
         if not own:
             return name
         parts = [[base.__qualname__, self._members(base)] for base in own]
-        return f"{name} ({_hex(self.short(parts))[:OF_A_FUNCTION]})"
+        return f"{name} ({_hex(self.short(parts))[:N_FUNCTION_DIGITS]})"
 
     def _members(self, kind: type) -> dict[str, Any]:
         """The methods and attributes of a class, without those that Python adds."""
@@ -177,7 +177,7 @@ class _Words:
         named = sorted(names_in(function.__code__) & function.__globals__.keys())
         reached = [(name, self._reached(function, name)) for name in named]
         parts = [function.__code__, brings, reached]
-        return f"{function.__qualname__} ({_hex(self.short(parts))[:OF_A_FUNCTION]})"
+        return f"{function.__qualname__} ({_hex(self.short(parts))[:N_FUNCTION_DIGITS]})"
 
     def _reached(self, function: FunctionType, name: str) -> Any:
         """The value of a global name; of a module of the user's own, the parts that are used."""

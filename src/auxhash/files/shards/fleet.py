@@ -11,8 +11,8 @@ from auxhash.compute.cluster import NO_WORKERS, SECONDS_PER_POLL, Cluster, Clust
 from auxhash.compute.words import count
 
 LOCAL = "local"
-CONNECT_TIMEOUT = 20.0  # seconds
-FILE_TIMEOUT = 3600.0  # seconds in which no file is done
+CONNECT_TIMEOUT_SECONDS = 20.0
+FILE_TIMEOUT_SECONDS = 3600.0  # in which no file is done
 FILES_PER_THREAD = 4  # of the cluster, given out before the first of them is done
 
 
@@ -97,17 +97,17 @@ def fleet_at(address: str, n_workers: int | None) -> Iterator[Fleet]:
             ) as cluster,
             distributed.Client(cluster) as client,
         ):
-            yield Fleet(Cluster(client, FILE_TIMEOUT))
+            yield Fleet(Cluster(client, FILE_TIMEOUT_SECONDS))
         return
     try:
-        client = distributed.Client(address, timeout=CONNECT_TIMEOUT)
+        client = distributed.Client(address, timeout=CONNECT_TIMEOUT_SECONDS)
     except (OSError, ValueError) as error:
         raise ClusterError(
-            f"no scheduler answers at {address} within {CONNECT_TIMEOUT:g} seconds ({error}): "
-            "start one with `dask scheduler`, which says its address"
+            f"no scheduler answers at {address} within {CONNECT_TIMEOUT_SECONDS:g} seconds "
+            f"({error}): start one with `dask scheduler`, which says its address"
         ) from None
     with client:
-        yield Fleet(Cluster(client, FILE_TIMEOUT))
+        yield Fleet(Cluster(client, FILE_TIMEOUT_SECONDS))
 
 
 def _up_to(left: Iterator[Any], n: int) -> list[Any]:

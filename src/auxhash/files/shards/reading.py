@@ -14,7 +14,7 @@ from auxhash.files.tables import check_features, check_finite
 
 KINDS = (".parquet", ".npy")
 NUMBERS_PER_CHUNK = 1 << 20  # about
-MAX_ROWS = 4096  # per chunk
+MAX_ROWS_PER_CHUNK = 4096
 NUMBERED = "row numbers"  # the ids of .npy files
 
 
@@ -105,7 +105,7 @@ def _of_parquet(place: FileAt, columns: Columns) -> Iterator[tuple[AnyArray, Any
 
 def rows_at_once(width: int) -> int:
     """Number of rows of this width that are read at once."""
-    return max(1, min(MAX_ROWS, NUMBERS_PER_CHUNK // max(1, width)))
+    return max(1, min(MAX_ROWS_PER_CHUNK, NUMBERS_PER_CHUNK // max(1, width)))
 
 
 def _header(place: FileAt, file: Any) -> tuple[tuple[int, int], np.dtype[Any]]:

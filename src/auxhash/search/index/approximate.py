@@ -28,7 +28,7 @@ from auxhash.search.index.tables import TableDistances, as_tables
 
 Stored = TypeVar("Stored", bound=np.generic)
 
-TRAINING_PER_LIST = 64  # training points
+CODES_PER_CENTRE = 64  # that centres are learnt from
 KMEANS_ROUNDS = 8
 
 
@@ -267,7 +267,7 @@ class ApproximateIndex:
             )
         index = _empty(8 * packed.shape[1], n_lists)
         index.cp.niter, index.cp.min_points_per_centroid = KMEANS_ROUNDS, 1
-        spread = np.linspace(0, len(packed) - 1, min(len(packed), TRAINING_PER_LIST * n_lists))
+        spread = np.linspace(0, len(packed) - 1, min(len(packed), CODES_PER_CENTRE * n_lists))
         index.train(np.ascontiguousarray(packed[spread.astype(np.int64)]))
         return index
 

@@ -37,7 +37,7 @@ from auxhash.search.index.state import Ids
 
 MAGIC = b"AUXHIVF1"
 KIND = b"IBwF"  # how faiss begins the file
-TRAILER = block.SIZE
+TRAILER_BYTES = block.BLOCK_BYTES
 FIELDS = struct.Struct("<8sQQQI")
 
 
@@ -107,7 +107,7 @@ def _trailer(
     path: str | os.PathLike[str], raw: NDArray[np.uint8]
 ) -> tuple[int | None, int | None, int, str | None]:
     """n_bits, next_id, size of faiss's part, fingerprint; all but the size None if by faiss."""
-    last = raw[-TRAILER:].tobytes()
+    last = raw[-TRAILER_BYTES:].tobytes()
     if last[: len(MAGIC)] != MAGIC:
         return None, None, len(raw), None
     content = block.opened(last, FIELDS.size)
@@ -115,7 +115,7 @@ def _trailer(
         raise ValueError(f"{path} is damaged: its last bytes do not match their sum")
     fields, fingerprint = content
     _, n_bits, next_id, size, check = FIELDS.unpack(fields)
-    if size != len(raw) - TRAILER or zlib.crc32(raw[:-TRAILER].data) != check:
+    if size != len(raw) - TRAILER_BYTES or zlib.crc32(raw[:-TRAILER_BYTES].data) != check:
         raise ValueError(f"{path} is damaged: its lists do not match their sum")
     if not 1 <= n_bits <= MOST_BITS or next_id > LARGEST_ID + 1:
         raise ValueError(f"{path} is damaged: it says n_bits={n_bits}, next_id={next_id}")
