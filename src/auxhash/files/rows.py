@@ -133,7 +133,6 @@ def of_file(
 
 def of_images(folder: "ImageFolder", feature: "ImageFeature") -> Rows:
     """The features of a folder's pictures, with their classes as labels."""
-
     return Rows(
         str(folder.root),
         len(folder),

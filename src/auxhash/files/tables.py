@@ -159,7 +159,7 @@ def read_columns(
     return {name: text.cells(text.names.index(name)) for name in names}
 
 
-def _plain(value: Any) -> Any:
+def _plain(value: object) -> Any:
     """Return a value of Arrow as JSON knows it: NaN is missing, and a date is text."""
     if value is None or (isinstance(value, float) and not np.isfinite(value)):
         return None

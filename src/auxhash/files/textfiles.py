@@ -196,10 +196,8 @@ def read_features(
     X = text.numbers(kept)
     labels, labels_note = None, ""
     if label in text.names:
-        labels, labels_note = (
-            partial(text.values, text.names.index(label)),
-            f"labels: column {label}",
-        )
+        labels = partial(text.values, text.names.index(label))
+        labels_note = f"labels: column {label}"
     used = [text.names[at] for at in kept]
     of = report.columns(used) if text.header else ""
     how = report.joined(of, labels_note, report.passed_over(passed), text.how)

@@ -70,14 +70,14 @@ class ApproximateIndex:
     def __repr__(self) -> str:
         return f"ApproximateIndex({count(len(self), 'code')} of {count(self.n_bits, 'bit')})"
 
-    def __getstate__(self) -> dict[str, Any]:
+    def __getstate__(self) -> dict[str, object]:
         with self._using:
             state = {name: value for name, value in vars(self).items() if name != "_using"}
             if self._index is not None:
                 state["_index"] = import_faiss().serialize_index_binary(self._index)
         return state
 
-    def __setstate__(self, state: dict[str, Any]) -> None:
+    def __setstate__(self, state: dict[str, object]) -> None:
         vars(self).update(state)
         if self._index is not None:
             self._index = import_faiss().deserialize_index_binary(self._index)

@@ -3,6 +3,7 @@
 from typing import Any, Protocol
 
 import numpy as np
+from numpy.typing import NDArray
 
 from auxhash.codes import Packed, to_words
 from auxhash.compute.arrays import AnyArray
@@ -130,7 +131,9 @@ class DeviceCodes:
         enough = np.cumsum(bins, axis=1) >= (-(-wanted // stride) if wanted else k)
         return enough.argmax(axis=1).astype(np.int32)
 
-    def _within(self, asked: DeviceQueries, radius: AnyArray, k: int) -> Any:
+    def _within(
+        self, asked: DeviceQueries, radius: AnyArray, k: int
+    ) -> tuple[NDArray[np.bool_], AnyArray]:
         """Return a mask of the queries with k codes or more within their radius, and not too many.
 
         With it, the keys of the k nearest of these queries.
@@ -185,7 +188,7 @@ class HammingQueries:
         return distances.astype(np.int32), positions.astype(np.int64)
 
     @property
-    def _base(self) -> tuple[Any, int]:
+    def _base(self) -> tuple[AnyArray, int]:
         return self.codes.words, self.codes.n
 
     @property
@@ -233,6 +236,6 @@ class TableQueries:
         return bits.view(np.float32), (keys & np.uint64((1 << 32) - 1)).astype(np.int64)
 
     @property
-    def _arguments(self) -> tuple[Any, ...]:
+    def _arguments(self) -> tuple[object, ...]:
         codes = self.codes
         return codes.words, codes.n, codes.words.shape[1], self.tables, codes.n_bytes, *self.bins

@@ -23,6 +23,7 @@ import os
 import struct
 import zlib
 from pathlib import Path
+from types import ModuleType
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -53,7 +54,7 @@ class ListsContent(NamedTuple):
 
 def write(
     path: str | os.PathLike[str],
-    faiss: Any,
+    faiss: ModuleType,
     index: Any,
     n_bits: int,
     next_id: int,
@@ -147,7 +148,7 @@ class _Reader:
     def numbers(self, count: int) -> Ids:
         return self.take(8 * count).view("<i8").astype(np.int64)
 
-    def expect(self, right: Any, what: str, value: Any) -> None:
+    def expect(self, right: object, what: str, value: object) -> None:
         if value != right:
             raise self.wrong(f"{what} is {value!r}, and must be {right!r}")
 

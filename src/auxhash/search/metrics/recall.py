@@ -127,10 +127,7 @@ def expected_recall(
         kinds: list[TablesOf] = [lambda rows: tables_from_outputs(real[rows])]
         if tables is not None:
             kinds.append(lambda rows: tables(asked[rows]))
-        shares = (
-            by_codes,
-            *(by_tables(kind, base[:n], near).within(NEAREST) for kind in kinds),
-        )
+        shares = [by_codes, *(by_tables(kind, base[:n], near).within(NEAREST) for kind in kinds)]
         means = (part for s in shares for part in (float(s.mean()), standard_error(s)))
         return ExpectedRecall(n, n_queries, *means)
 
