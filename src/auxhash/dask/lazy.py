@@ -33,7 +33,7 @@ def apply(model: Hasher, method: str, n_columns: int, X: DaskCollection) -> da.A
     return X.map_blocks(_apply, shared, method, n_columns, dtype=dtype, chunks=chunks, meta=meta)
 
 
-def joined(parts: Iterable[tuple[Delayed, tuple[float, ...]]], dtype: np.dtype[Any]) -> da.Array:
+def joined(parts: Iterable[tuple[Delayed, tuple[float, ...]]], dtype: np.dtype) -> da.Array:
     """Join lazy parts, each with its shape, to one dask array."""
     arrays = [da.from_delayed(part, shape, dtype) for part, shape in parts]
     return da.concatenate(arrays, allow_unknown_chunksizes=True)

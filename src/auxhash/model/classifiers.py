@@ -195,7 +195,7 @@ def _clean(nodes: AnyArray) -> AnyArray:
     return clean if nodes.dtype.names else nodes
 
 
-def _fields(dtype: np.dtype[Any]) -> list[str]:
+def _fields(dtype: np.dtype) -> list[str]:
     """Each field as a text: its name, type and offset."""
     return [f"{name} {part[0].str} {part[1]}" for name, part in (dtype.fields or {}).items()]
 

@@ -126,7 +126,7 @@ def resolved(learnt: dict[str, object], h: HashFunction) -> dict[str, object]:
     }
 
 
-def stored_history(path: str | os.PathLike[str]) -> list[dict[str, Any]]:
+def stored_history(path: str | os.PathLike[str]) -> list[dict[str, object]]:
     """Read the steps of the training from a file, without times; none without an estimator."""
     model = modelfile.read(path, HEADER_ALONE)
     with modelfile.reading(path, model):

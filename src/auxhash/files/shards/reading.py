@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import IO, TYPE_CHECKING, Any, NamedTuple
+from typing import IO, TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -111,7 +111,7 @@ def rows_at_once(width: int) -> int:
     return max(1, min(MAX_ROWS_PER_CHUNK, NUMBERS_PER_CHUNK // max(1, width)))
 
 
-def _header(place: FileAt, file: IO[bytes]) -> tuple[tuple[int, int], np.dtype[Any]]:
+def _header(place: FileAt, file: IO[bytes]) -> tuple[tuple[int, int], np.dtype]:
     """Shape and type of the array of a .npy file, whose numbers follow."""
     size = place.system.size(place.path)
     fault = f"{place} is not a whole .npy file"

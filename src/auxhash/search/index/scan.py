@@ -22,7 +22,7 @@ from auxhash.compute.kernels import intrinsic, kernel
 
 Planes = NDArray[np.uint8]  # (n_bytes, n)
 Bytes = NDArray[np.uint8]  # (n,)
-Integers = NDArray[np.integer[Any]]  # of bits, or of codes
+Integers = NDArray[np.integer]  # of bits, or of codes
 Distances = NDArray[np.int32]
 Positions = NDArray[np.int64]
 
