@@ -42,7 +42,7 @@ from auxhash.experiments.compareneighbors import (
     size,
 )
 from auxhash.experiments.datasets import Dataset
-from auxhash.search.metrics.recall import FIRST
+from auxhash.search.metrics.recall import RECALL_RANKS
 from benchmarks import neighbors, peers
 from benchmarks.records import (
     QUALITY,
@@ -306,7 +306,7 @@ def hamming(records: Sequence[Record], without: Sequence[Record]) -> str:
         others = [r for r in without if all(r[key] == own[key] for key in WITHOUT_TABLES)]
         if own["distance"] != "Hamming" or own["device"] != "cuda" or not others:
             continue
-        before = [np.mean([r["hamming"][str(k)] for r in others]) for k in FIRST[:2]]
+        before = [np.mean([r["hamming"][str(k)] for r in others]) for k in RECALL_RANKS[:2]]
         more = [own[measure] - b for measure, b in zip(MEASURES[:2], before, strict=True)]
         pairs = [own[measure] for measure in MEASURES[:2]], before
         shown = [" / ".join(map(share, pair)) for pair in pairs]

@@ -169,6 +169,6 @@ def test_many_files_that_cannot_be_encoded(here, run, model, tmp_path, monkeypat
     assert "no column 'name' of ids" in error("parts/*.parquet", "--id", "name")
     assert "not for many" in error("parts/*.parquet", "--header")
     assert "not known" in error("nonsense://parts/*.parquet")
-    monkeypatch.setattr("auxhash.files.shards.fleet.CONNECT_TIMEOUT", 0.3)
+    monkeypatch.setattr("auxhash.files.shards.fleet.CONNECT_TIMEOUT_SECONDS", 0.3)
     said = error("parts/*.parquet", "--scheduler", "tcp://127.0.0.1:9")
     assert "Error: no scheduler answers at tcp://127.0.0.1:9 within 0.3 seconds" in said

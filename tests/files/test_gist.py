@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 from scipy.ndimage import gaussian_filter
 
-from auxhash.files.gist import FINEST, SCALE_STEP, even_contrast, gabor_bank, gist
+from auxhash.files.gist import FINEST_CYCLES_PER_PIXEL, SCALE_STEP, even_contrast, gabor_bank, gist
 
 
 def grating(side, frequency, angle, phase=0.0):
@@ -23,14 +23,14 @@ def energy(image, orientations):
 def test_a_grating_answers_at_its_own_orientation_and_scale(side, scale):
     orientations = (8, 8, 8)
     for j in range(8):
-        image = grating(side, FINEST / SCALE_STEP**scale, np.pi * j / 8)
+        image = grating(side, FINEST_CYCLES_PER_PIXEL / SCALE_STEP**scale, np.pi * j / 8)
         result = energy(image, orientations)
         assert np.argmax(result[scale]) == j
         assert np.argmax([level.max() for level in result]) == scale
 
 
 def test_an_angle_in_between_answers_in_both_neighbours():
-    result = energy(grating(64, FINEST, np.pi * 2.5 / 8), (8,))[0]
+    result = energy(grating(64, FINEST_CYCLES_PER_PIXEL, np.pi * 2.5 / 8), (8,))[0]
     assert set(np.argsort(result)[-2:]) == {2, 3}
 
 
@@ -54,7 +54,7 @@ def test_a_small_shift_matters_little_and_another_picture_much():
 
 def test_the_grid_tells_where():
     image = np.full((32, 32), 127.0)
-    image[:8, 24:] = grating(32, FINEST, 0)[:8, 24:]
+    image[:8, 24:] = grating(32, FINEST_CYCLES_PER_PIXEL, 0)[:8, 24:]
     cells = gist(image[None]).reshape(20, 4, 4)[0]
     assert np.unravel_index(np.argmax(cells), (4, 4)) == (0, 3)
 

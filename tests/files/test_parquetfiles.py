@@ -42,7 +42,7 @@ def write(tmp_path):
 
 @pytest.mark.parametrize("kind", [*LISTS, "tensor"])
 def test_lists_are_the_features_whatever_stands_beside(write, kind, monkeypatch):
-    monkeypatch.setattr(rows, "PARQUET_ROWS", 3)
+    monkeypatch.setattr(rows, "PARQUET_ROWS_PER_CHUNK", 3)
     lists = tensors(X) if kind == "tensor" else arrow.array(X.tolist(), LISTS[kind])
     columns = {"id": range(10), "score": X[:, 0], "embedding": lists, "note": ["a"] * 10}
     path = write(columns | {"y": range(10)}, row_group_size=4)
@@ -130,7 +130,7 @@ def test_the_index_of_a_frame_is_no_feature(write):
 def test_what_is_refused(write, columns, message, monkeypatch):
     path = write(columns)
     for batch in (1, 2, 100):
-        monkeypatch.setattr(rows, "PARQUET_ROWS", batch)
+        monkeypatch.setattr(rows, "PARQUET_ROWS_PER_CHUNK", batch)
         with pytest.raises(ValueError, match=message):
             rows.of_file(path).all()
     with pytest.raises(ValueError, match=message):

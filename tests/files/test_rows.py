@@ -12,7 +12,7 @@ X = np.random.default_rng(0).normal(size=(50, 3)).astype(np.float32)
 @pytest.fixture(autouse=True)
 def small_chunks(monkeypatch):
     monkeypatch.setattr(rows, "NUMBERS_PER_CHUNK", 21)
-    monkeypatch.setattr(rows, "PARQUET_ROWS", 7)
+    monkeypatch.setattr(rows, "PARQUET_ROWS_PER_CHUNK", 7)
 
 
 def test_chunks_are_the_whole(tmp_path):

@@ -2,10 +2,14 @@
 
 import hashlib
 import warnings
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import dask
 import numpy as np
+from dask.delayed import Delayed
+from dask.typing import DaskCollection
+from distributed import Future
 
 from auxhash.compute.arrays import AnyArray
 from auxhash.compute.checks import ArgumentError
@@ -20,18 +24,18 @@ KINDS = {"U": "text", "M": "dates"}  # of labels that are no numbers, by NumPy's
 class Blocks(NamedTuple):
     """Partitions as lazy values of dask, X and y of each."""
 
-    X: list[Any]
-    y: list[Any]
+    X: list[Delayed]
+    y: list[Delayed]
     n_features: int
     names: AnyArray | None  # of the features of a dataframe
 
 
-def is_lazy(X: Any) -> bool:
+def is_lazy(X: object) -> bool:
     """Return True if X is a collection of dask: an array, a dataframe, a series."""
     return bool(dask.is_dask_collection(X))
 
 
-def rows_of(X: Any, name: str) -> list[Any]:
+def rows_of(X: DaskCollection, name: str) -> list[Delayed]:
     """Return the partitions of a dask array (chunks of rows) or dataframe, as lazy values."""
     if not hasattr(X, "chunks"):
         return list(X.to_delayed())
@@ -42,7 +46,7 @@ def rows_of(X: Any, name: str) -> list[Any]:
     return list(X.to_delayed().ravel())
 
 
-def columns_of(X: Any) -> tuple[int, AnyArray | None]:
+def columns_of(X: DaskCollection) -> tuple[int, AnyArray | None]:
     """Return the number of features, and their names where a dataframe has any."""
     if hasattr(X, "chunks"):
         if X.ndim != 2 or np.isnan(X.shape[1]):
@@ -54,15 +58,10 @@ def columns_of(X: Any) -> tuple[int, AnyArray | None]:
     return len(names), None
 
 
-def check(X: Any, y: Any) -> Blocks:
+def check(X: DaskCollection, y: Any) -> Blocks:
     """Return the partitions of X and y; ArgumentError if they are not cut alike."""
-    for name, data in (("X", X), ("y", y)):
-        if data is None or not is_lazy(data) or not hasattr(data, "to_delayed"):
-            kind = "None" if data is None else type(data).__name__
-            raise ArgumentError(
-                f"{name} must be a dask array or dataframe, got {kind}: use "
-                "dask.array.from_array, or MACHash for data on one machine"
-            )
+    _check_collection("X", X, "MACHash")
+    _check_collection("y", y, "MACHash")
     sizes = [data.chunks[0] if hasattr(data, "chunks") else (np.nan,) for data in (X, y)]
     if not any(np.isnan(each).any() for each in sizes) and sizes[0] != sizes[1]:
         if sum(sizes[0]) != sum(sizes[1]):
@@ -76,29 +75,36 @@ def check(X: Any, y: Any) -> Blocks:
     return Blocks(blocks, labels, *columns_of(X))
 
 
-def check_points(X: Any) -> Blocks:
+def check_points(X: DaskCollection) -> Blocks:
     """Return the partitions of X alone; ArgumentError if it is no collection of dask."""
-    if X is None or not is_lazy(X) or not hasattr(X, "to_delayed"):
-        kind = "None" if X is None else type(X).__name__
-        raise ArgumentError(
-            f"X must be a dask array or dataframe, got {kind}: use dask.array.from_array, or "
-            "NeighborHash for data on one machine"
-        )
+    _check_collection("X", X, "NeighborHash")
     return Blocks(rows_of(X, "X"), [], *columns_of(X))
+
+
+def _check_collection(name: str, data: object, local: str) -> None:
+    if not is_lazy(data) or not hasattr(data, "to_delayed"):
+        kind = "None" if data is None else type(data).__name__
+        raise ArgumentError(
+            f"{name} must be a dask array or dataframe, got {kind}: use dask.array.from_array, or "
+            f"{local} for data on one machine"
+        )
 
 
 class Loaded(NamedTuple):
     """Partitions with points, in the memory of the workers."""
 
-    data: list[tuple[Any, Any]]  # futures, X and y of each
+    data: list[tuple[Future, Future]]  # X and y of each
     places: list[int]  # their numbers, among all partitions
     summaries: list[PartitionSummary]
 
     @property
     def fingerprint(self) -> str:
-        """Digest of the training set; of one partition, the same as on one machine."""
-        marks = [one.fingerprint for one in self.summaries]
-        return marks[0] if len(marks) == 1 else hashlib.sha256("".join(marks).encode()).hexdigest()
+        return joint_fingerprint([one.fingerprint for one in self.summaries])
+
+
+def joint_fingerprint(marks: Sequence[str]) -> str:
+    """Return the digest of a training set, of its partitions'; of one, that of one machine."""
+    return marks[0] if len(marks) == 1 else hashlib.sha256("".join(marks).encode()).hexdigest()
 
 
 def load(cluster: Cluster, blocks: Blocks) -> Loaded:

@@ -4,6 +4,7 @@ import os
 from typing import Any, Generic, TypeVar
 
 import numpy as np
+from dask.typing import DaskCollection
 from sklearn.utils.validation import check_is_fitted
 
 from auxhash.codes import n_bytes
@@ -53,19 +54,19 @@ class Distributed(Hasher, Generic[Local]):
         super()._check_parameters()
         checks.number("timeout", self.timeout, 0, strict=True)
 
-    def decision_function(self, X: Any) -> Any:
+    def decision_function(self, X: ArrayLike | DaskCollection) -> Any:
         """Return the outputs of `Hasher.decision_function`; lazy for dask arrays and dataframes."""
         return self._of_points(X, "decision_function", int(self.n_bits))
 
-    def transform(self, X: Any) -> Any:
+    def transform(self, X: ArrayLike | DaskCollection) -> Any:
         """Return the codes of `Hasher.transform`; lazy for dask arrays and dataframes."""
         return self._of_points(X, "transform", int(self.n_bits))
 
-    def encode(self, X: Any) -> Any:
+    def encode(self, X: ArrayLike | DaskCollection) -> Any:
         """Return the packed codes of `Hasher.encode`; lazy for dask collections, cut as X is."""
         return self._of_points(X, "encode", n_bytes(int(self.n_bits)))
 
-    def _of_points(self, X: Any, method: str, n_columns: int) -> Any:
+    def _of_points(self, X: ArrayLike | DaskCollection, method: str, n_columns: int) -> Any:
         check_is_fitted(self)
         model = self._without_codes()
         if blocks.is_lazy(X):

@@ -2,7 +2,10 @@
 
 from typing import Any, NamedTuple
 
+import dask.array as da
 import numpy as np
+from dask.typing import DaskCollection
+from distributed import Client, Future
 from numpy.typing import NDArray
 
 from auxhash.codes import MOST_BITS, Packed, n_bytes
@@ -34,11 +37,11 @@ class DaskIndex:
 
     def __init__(
         self,
-        codes: Any,
+        codes: da.Array,
         n_bits: int,
-        client: Any = None,
+        client: Client | None = None,
         timeout: float = 3600.0,
-        ids: Any = None,
+        ids: DaskCollection | None = None,
     ) -> None:
         self.n_bits = checks.integer("n_bits", n_bits, 1, MOST_BITS)
         if not is_lazy(codes) or getattr(codes, "dtype", None) != np.uint8 or codes.ndim != 2:
@@ -61,7 +64,7 @@ class DaskIndex:
         ]
         self._n = int(firsts[-1])
 
-    def _names(self, ids: Any, sizes: list[int]) -> list[Any]:
+    def _names(self, ids: DaskCollection, sizes: list[int]) -> list[Future]:
         """Return the checked ids of each partition, as futures; ArgumentError if cut otherwise."""
         if not is_lazy(ids):
             raise ArgumentError("ids must be a dask array or series, cut as the codes are")
@@ -104,7 +107,7 @@ class DaskIndex:
         nearest = np.argsort(distances, axis=1, kind="stable")[:, :k]
         return np.take_along_axis(distances, nearest, 1), np.take_along_axis(ids, nearest, 1)
 
-    def _results(self, futures: list[Any]) -> list[Any]:
+    def _results(self, futures: list[Future]) -> list[Any]:
         return [self._cluster.result(future, place) for place, future in enumerate(futures)]
 
 

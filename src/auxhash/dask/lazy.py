@@ -6,6 +6,8 @@ from typing import Any
 import dask.array as da
 import numpy as np
 from dask import delayed
+from dask.delayed import Delayed
+from dask.typing import DaskCollection
 
 from auxhash.dask.blocks import columns_of, rows_of
 from auxhash.learn.hasher import Hasher
@@ -13,7 +15,7 @@ from auxhash.learn.hasher import Hasher
 OUTPUT_TYPES = {"decision_function": np.float64, "transform": np.int8, "encode": np.uint8}
 
 
-def apply(model: Hasher, method: str, n_columns: int, X: Any) -> Any:
+def apply(model: Hasher, method: str, n_columns: int, X: DaskCollection) -> da.Array:
     """Return a dask array (n, n_columns) of this method of the model, applied to X.
 
     It is cut as X is, which is a dask array (n, D) or a dataframe; the lengths of the partitions of
@@ -27,18 +29,11 @@ def apply(model: Hasher, method: str, n_columns: int, X: Any) -> Any:
         return joined([(part, (np.nan, n_columns)) for part in parts], dtype)
     if len(X.chunks[1]) > 1:
         X = X.rechunk({1: -1})
-    return X.map_blocks(
-        _apply,
-        shared,
-        method,
-        n_columns,
-        dtype=dtype,
-        chunks=(X.chunks[0], (n_columns,)),
-        meta=np.empty((0, 0), dtype),
-    )
+    chunks, meta = (X.chunks[0], (n_columns,)), np.empty((0, 0), dtype)
+    return X.map_blocks(_apply, shared, method, n_columns, dtype=dtype, chunks=chunks, meta=meta)
 
 
-def joined(parts: Iterable[tuple[Any, tuple[float, ...]]], dtype: np.dtype[Any]) -> Any:
+def joined(parts: Iterable[tuple[Delayed, tuple[float, ...]]], dtype: np.dtype) -> da.Array:
     """Join lazy parts, each with its shape, to one dask array."""
     arrays = [da.from_delayed(part, shape, dtype) for part, shape in parts]
     return da.concatenate(arrays, allow_unknown_chunksizes=True)

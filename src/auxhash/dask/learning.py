@@ -6,10 +6,11 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.random import Generator
 
 from auxhash.codes import Packed, pack
 from auxhash.compute import checks, context, threads
-from auxhash.compute.arrays import AnyArray
+from auxhash.compute.arrays import AnyArray, ArrayLike
 from auxhash.compute.checks import ArgumentError
 from auxhash.compute.peers import peers
 from auxhash.learn.estimators import MACHash
@@ -61,7 +62,7 @@ class Learning:
 
     @threads.one_blas_thread()
     def __call__(
-        self, n_threads: int | None, X: Any, y: Any, generators: Sequence[np.random.Generator]
+        self, n_threads: int | None, X: ArrayLike, y: ArrayLike, generators: Sequence[Generator]
     ) -> PartitionResult:
         """Learn from partition X, y, together with the others, on `n_threads` threads."""
         points = _checked(X, y)
@@ -76,7 +77,7 @@ class Learning:
         return PartitionResult(len(trained.codes), model)
 
 
-def summarize(X: Any, y: Any) -> PartitionSummary:
+def summarize(X: ArrayLike, y: Any) -> PartitionSummary:
     """Check a partition before the training, and return its facts."""
     if np.ndim(X) != 2:
         raise ArgumentError(f"X must be of shape (n, D), got shape {np.shape(X)}")
@@ -94,18 +95,18 @@ def summarize(X: Any, y: Any) -> PartitionSummary:
     return PartitionSummary(n, n_features, present, labels.ndim == 2, mark)
 
 
-def data_in_words(X: Any, y: Any) -> str:
+def data_in_words(X: ArrayLike, y: ArrayLike) -> str:
     """Return a text that identifies a partition's data."""
     points = _checked(X, y)
     return in_words((points.X, points.y))
 
 
-def _checked(X: Any, y: Any) -> TrainingPoints:
+def _checked(X: ArrayLike, y: ArrayLike) -> TrainingPoints:
     return TrainingPoints(*check_pairs(MACHash(), X, y, None, all_points=False), None)
 
 
 def codes_of(
-    X: Any, y: Any, h: HashFunction, validation: Validation | None, rng: np.random.Generator
+    X: ArrayLike, y: ArrayLike, h: HashFunction, validation: Validation | None, rng: Generator
 ) -> tuple[Packed, AnyArray | None]:
     """Return packed codes and labels of the points of a partition that were learnt from.
 
@@ -115,7 +116,7 @@ def codes_of(
     return pack(hashfunctions.codes(h, h.features(points.X))), points.y
 
 
-def generators_of(n: int, drawn: np.random.Generator) -> list[list[np.random.Generator]]:
+def generators_of(n: int, drawn: Generator) -> list[list[Generator]]:
     """Return the generators of each of n partitions; of a single one, those of one machine."""
     parts = drawn.spawn(N_GENERATORS)
     if n == 1:

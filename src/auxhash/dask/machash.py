@@ -2,10 +2,14 @@
 
 import os
 from dataclasses import dataclass, field, replace
-from typing import Any, Self
+from typing import Self
 
+import dask.array as da
 import numpy as np
 from dask import delayed
+from dask.delayed import Delayed
+from dask.typing import DaskCollection
+from distributed import Client
 from sklearn.utils.validation import check_is_fitted
 
 from auxhash.codes import n_bytes
@@ -68,14 +72,17 @@ class DaskMACHash(Distributed[MACHash], MACHash):
         "history_",
         *("n_iter_", "codes_", "labels_", "n_learnt_", "data_fingerprint_", "interrupted_"),
     )
-    client: Any = None
+    client: Client | None = None
     timeout: float = 3600.0
 
     traffic_: list[Traffic] = field(init=False)
     n_lost_: int = field(init=False)
 
     def fit(  # type: ignore[override]
-        self, X: Any, y: Any = None, checkpoint: str | os.PathLike[str] | None = None
+        self,
+        X: DaskCollection,
+        y: DaskCollection | None = None,
+        checkpoint: str | os.PathLike[str] | None = None,
     ) -> Self:
         """Learn from X (n, D) and labels y: dask arrays cut along the rows, or dataframes.
 
@@ -152,19 +159,19 @@ class DaskMACHash(Distributed[MACHash], MACHash):
         return run_in_words(self, {"partitions": partitions}, model, without)
 
     @property
-    def codes_(self) -> Any:  # type: ignore[override]
+    def codes_(self) -> da.Array:  # type: ignore[override]
         """Packed codes of the points learnt from: a dask array, computed when it is asked for."""
         width = n_bytes(int(self.n_bits))
         parts = [(both[0], (n, width)) for both, n in self._codes_and_labels()]
         return lazy.joined(parts, np.dtype(np.uint8))
 
     @property
-    def labels_(self) -> Any:  # type: ignore[override]
+    def labels_(self) -> da.Array:  # type: ignore[override]
         """Labels of the points learnt from, as `codes_`."""
         parts = [(both[1], (n, *self._labels[1])) for both, n in self._codes_and_labels()]
         return lazy.joined(parts, self._labels[0])
 
-    def _codes_and_labels(self) -> list[tuple[Any, int]]:
+    def _codes_and_labels(self) -> list[tuple[Delayed, int]]:
         """Return each partition's codes and labels as a lazy pair, and the number of its points."""
         if not hasattr(self, "_trained_on"):
             raise AttributeError("codes_ and labels_ exist only after fit")

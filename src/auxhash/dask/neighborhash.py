@@ -1,18 +1,20 @@
 """DaskNeighborHash: `NeighborHash` on points that are in many partitions, on many machines."""
 
-import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
-from typing import Any, NamedTuple, Self
+from typing import NamedTuple, Self
 
+import dask.array as da
 import numpy as np
 from dask import delayed
+from dask.typing import DaskCollection
+from distributed import Client
 from sklearn.utils.validation import check_is_fitted
 
 from auxhash.codes import Packed, n_bytes, pack
 from auxhash.compute import checks, context, threads
-from auxhash.compute.arrays import AnyArray
+from auxhash.compute.arrays import AnyArray, ArrayLike
 from auxhash.compute.checks import ArgumentError
 from auxhash.compute.cluster import Cluster
 from auxhash.compute.random import generator
@@ -55,10 +57,10 @@ class DaskNeighborHash(Distributed[NeighborHash], NeighborHash):
         *("interrupted_", "tables_"),
     )
 
-    client: Any = None
+    client: Client | None = None
     timeout: float = 3600.0
 
-    def fit(self, X: Any, y: Any = None) -> Self:  # type: ignore[override]
+    def fit(self, X: DaskCollection, y: None = None) -> Self:  # type: ignore[override]
         """Learn from X (n, D), a dask array cut along the rows or a dataframe; y must be None.
 
         Empty partitions are passed over. Raises ValueError for data that cannot be learnt from,
@@ -87,8 +89,7 @@ class DaskNeighborHash(Distributed[NeighborHash], NeighborHash):
         self.history_, self.expected_recall_ = result.history, []
         self.n_learnt_, self.interrupted_, self.labels_ = result.n_learnt, result.interrupted, None
         marks = [one.fingerprint for one in summaries if one.n]
-        joined = hashlib.sha256("".join(marks).encode()).hexdigest()
-        self.data_fingerprint_ = marks[0] if len(marks) == 1 else joined
+        self.data_fingerprint_ = blocks.joint_fingerprint(marks)
         return self
 
     def _train_on_cluster(self, cluster: Cluster) -> RankResult:
@@ -108,7 +109,7 @@ class DaskNeighborHash(Distributed[NeighborHash], NeighborHash):
         return result
 
     @property
-    def codes_(self) -> Any:  # type: ignore[override]
+    def codes_(self) -> da.Array:  # type: ignore[override]
         """Packed codes of all points: a dask array, computed when it is asked for."""
         if not hasattr(self, "_trained_on"):
             raise AttributeError("codes_ exist only after fit")
@@ -145,7 +146,7 @@ class _PointsSummary(NamedTuple):
     fingerprint: str
 
 
-def _summarize(X: Any) -> _PointsSummary:
+def _summarize(X: ArrayLike) -> _PointsSummary:
     """Check a partition before the training, and return its facts."""
     if np.ndim(X) != 2:
         raise ArgumentError(f"X must be of shape (n, D), got shape {np.shape(X)}")
@@ -153,7 +154,7 @@ def _summarize(X: Any) -> _PointsSummary:
     return _PointsSummary(n, n_features, fingerprint(_checked(X), None) if n else "")
 
 
-def _checked(X: Any) -> AnyArray:
+def _checked(X: ArrayLike) -> AnyArray:
     return check_points(NeighborHash(), X, least=1, all_points=False)
 
 
@@ -165,7 +166,7 @@ def _shares(max_points: int, sizes: Sequence[int]) -> list[int]:
     return [int(end - start) for start, end in pairwise(ends)]
 
 
-def _sample(X: Any, share: int, rng: np.random.Generator) -> AnyArray:
+def _sample(X: ArrayLike, share: int, rng: np.random.Generator) -> AnyArray:
     """Draw `share` rows of a partition, as a single machine draws them."""
     points = _checked(X)
     if share == len(points):
@@ -186,5 +187,5 @@ def _train(
         ).run()
 
 
-def _codes(X: Any, h: HashFunction) -> Packed:
+def _codes(X: ArrayLike, h: HashFunction) -> Packed:
     return pack(hashfunctions.codes(h, h.features(_checked(X))))

@@ -57,7 +57,7 @@ class PartitionPeers:
         self.log: list[LogEntry] = []  # answers to programs before this one
         self.at = 0  # answers so far
         self.requests: SimpleQueue[Request] = SimpleQueue()
-        self.replies: SimpleQueue[Any] = SimpleQueue()
+        self.replies: SimpleQueue[object] = SimpleQueue()
 
     def sum(self, value: Common) -> Common:
         return self._exchange("sum", value)  # type: ignore[no-any-return]
@@ -88,10 +88,10 @@ class PartitionPeers:
         del self.log[began:]  # answers needed for it, if it was lost in the middle
         return outcome
 
-    def tell(self, said: Any) -> bool:
+    def tell(self, said: object) -> bool:
         return bool(self._exchange("tell", said if self.place == 0 else None))
 
-    def _exchange(self, kind: str, value: Any, where: int = 0) -> Any:
+    def _exchange(self, kind: str, value: object, where: int = 0) -> Any:
         if self.n == 1 and kind not in ("outcome", "tell"):
             return value  # the answer of the client would be the same
         self.at += 1
@@ -118,7 +118,7 @@ class Partition:
     """
 
     def __init__(
-        self, program: Callable[..., Any], n: int, place: int, limit: float, *arguments: Any
+        self, program: Callable[..., object], n: int, place: int, limit: float, *arguments: object
     ) -> None:
         self.member = PartitionPeers(n, place, limit)
         # The thread must have no reference to this object: when Dask drops it, the thread ends.
@@ -136,7 +136,7 @@ class Partition:
             self.last = number, self.member.requests.get(timeout=self.member.limit)
         return self.last[1]
 
-    def advance(self, number: int, reply: Any) -> Request:
+    def advance(self, number: int, reply: object) -> Request:
         """Answer the last request, once per round, and return the next one."""
         if self.last is None or number not in (self.last[0], self.last[0] + 1):
             raise RuntimeError("this partition is not where the others are")
@@ -155,7 +155,9 @@ def n_threads() -> int | None:
     return n
 
 
-def _run(member: PartitionPeers, program: Callable[..., Any], arguments: tuple[Any, ...]) -> None:
+def _run(
+    member: PartitionPeers, program: Callable[..., object], arguments: tuple[object, ...]
+) -> None:
     try:
         with context.using(peers=member):
             last = Request("done", program(*arguments))

@@ -10,18 +10,20 @@ as if all partitions were lost.
 
 import pickle
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
+from distributed import Actor, BaseActorFuture, Future
 
 from auxhash.compute.cluster import SECONDS_PER_POLL, Cluster, ClusterError, named
 from auxhash.compute.registry import register
 from auxhash.dask.part import LogEntry, Partition, Request, combine
 from auxhash.learn.training.checkpoint import Checkpoint, RunIdentity
+from auxhash.mac.loop import Step
 
-MAX_LOSSES = 5  # of one partition, within one step of the training
+MAX_LOSSES_PER_STEP = 5  # of one partition; steps are those of the training
 
 
 @register("Traffic")
@@ -58,14 +60,14 @@ class Rounds:
     def __init__(
         self,
         cluster: Cluster,
-        program: Callable[..., Any],
-        data: Sequence[tuple[Any, ...]],
-        arguments: Sequence[tuple[Any, ...]],
+        program: Callable[..., object],
+        data: Sequence[tuple[Future, ...]],
+        arguments: Sequence[tuple[object, ...]],
         checkpoint: Checkpoint | None = None,
     ) -> None:
         self.cluster, self.program = cluster, program
         self.data, self.arguments = data, arguments
-        self.parts: dict[int, Any] = {}  # actors, by place
+        self.parts: dict[int, Actor | Future] = {}  # by place; at first, futures of the actors
         self.log: list[LogEntry] = []
         self.number = 0
         self.losses = [0] * len(data)
@@ -76,7 +78,7 @@ class Rounds:
         if checkpoint is not None and checkpoint.saved is not None:
             self.log, self.traffic = list(checkpoint.saved.log), list(checkpoint.saved.traffic)
 
-    def run(self, watch: Callable[[Any], bool]) -> list[Any]:
+    def run(self, watch: Callable[[Step], bool]) -> list[Any]:
         """Run the program, and return its result in every partition.
 
         `watch` is called with the steps that the first partition reports, and returns True to stop.
@@ -94,7 +96,7 @@ class Rounds:
         finally:
             self.parts.clear()  # the last reference to them: their threads end
 
-    def _round(self, requests: list[Request], watch: Callable[[Any], bool]) -> list[Request]:
+    def _round(self, requests: list[Request], watch: Callable[[Step], bool]) -> list[Request]:
         reply = combine(requests)
         first = requests[0]
         self._count(requests, reply)
@@ -138,7 +140,9 @@ class Rounds:
             self._rounds = self._sent = self._received = 0
             self.losses = [0] * len(self.losses)
 
-    def _gather(self, calls: dict[int, Any], seconds: float | None = None) -> list[Request]:
+    def _gather(
+        self, calls: dict[int, BaseActorFuture[Request]], seconds: float | None = None
+    ) -> list[Request]:
         """Wait for the requests of all partitions; lost partitions are run again."""
         arrived: dict[int, Request] = {}
         limit = time.monotonic() + (self.cluster.timeout if seconds is None else seconds)
@@ -161,7 +165,7 @@ class Rounds:
                 raise named(f"partition {place}", request.value)
         return [arrived[place] for place in sorted(arrived)]
 
-    def _late(self, calls: dict[int, Any]) -> str:
+    def _late(self, calls: Iterable[int]) -> str:
         places = ", ".join(str(place) for place in sorted(calls)[:10])
         return (
             f"partition {places} took more than timeout={self.cluster.timeout:g} seconds for one "
@@ -169,20 +173,20 @@ class Rounds:
             "worker's log"
         )
 
-    def _missing(self, calls: dict[int, Any]) -> list[int]:
+    def _missing(self, calls: Iterable[int]) -> list[int]:
         """Return the places whose workers have left the cluster."""
         workers = self.cluster.workers()
         return [place for place in calls if self.parts[place]._address not in workers]
 
-    def _restored(self, place: int) -> Any:
+    def _restored(self, place: int) -> BaseActorFuture[Request]:
         """Run a lost partition again, up to the round of the others; return its pending request."""
         self.cluster.workers()  # or raise at once, if there is no cluster any more
         self.losses[place] += 1
         self.lost += 1
-        if self.losses[place] > MAX_LOSSES:
+        if self.losses[place] > MAX_LOSSES_PER_STEP:
             raise ClusterError(
-                f"partition {place} was lost {MAX_LOSSES + 1} times in one step of the training: "
-                "does its worker have memory enough? Cut the data into more partitions"
+                f"partition {place} was lost {MAX_LOSSES_PER_STEP + 1} times in one step of the "
+                "training: does its worker have memory enough? Cut the data into more partitions"
             )
         self.parts[place] = self._actor(place, self._submitted(place))
         try:
@@ -190,21 +194,21 @@ class Rounds:
         except Exception:  # lost again
             return self._restored(place)
 
-    def _actor(self, place: int, future: Any) -> Any:
+    def _actor(self, place: int, future: Future) -> Actor:
         """Wait for the actor, until its partition's data is loaded."""
         actor = self.cluster.result(future, place)
         # It takes the process's latest client for its own, which may be one of another cluster.
         actor._client, actor._future, actor._worker = self.cluster.client, future, None
         return actor
 
-    def _submitted(self, place: int) -> Any:
+    def _submitted(self, place: int) -> Future:
         """Submit a new actor, which Dask creates on the worker of the partition's data."""
         position = len(self.data), place, 2 * self._catch_up_timeout
         arguments = self.program, *position, *self.data[place], *self.arguments[place]
         return self.cluster.client.submit(Partition, *arguments, actor=True, pure=False)
 
 
-def _size(value: Any) -> int:
+def _size(value: object) -> int:
     """Return the size of a message in bytes, without its envelope."""
     if isinstance(value, np.ndarray):
         return value.nbytes

@@ -51,8 +51,8 @@ from auxhash.model.identity import in_words
 from auxhash.search.expected import NEAREST
 from auxhash.search.metrics.ranks import NeighborRanks
 from auxhash.search.metrics.recall import (
-    FIRST,
-    FIRST_OF_ONE,
+    RECALL_RANKS,
+    RECALL_RANKS_OF_ONE,
     checked_points,
     figures,
 )
@@ -79,7 +79,7 @@ FEW_POINTS = 39 * coders.CENTROIDS  # to learn centroids from; faiss warns of fe
 # From cheap to expensive, so that a time limit leaves out as few as it can.
 DEFAULT_METHODS = (SIGNS, "ITQ", "PQ", "RaBitQ", LINEAR, "OPQ", NETWORK)
 DASHES = {"Hamming": SHORT, "tables": LONG}
-MEASURES = (*(f"{NEAREST}@{k}" for k in FIRST), *(f"R@{k}" for k in FIRST_OF_ONE))
+MEASURES = (*(f"{NEAREST}@{k}" for k in RECALL_RANKS), *(f"R@{k}" for k in RECALL_RANKS_OF_ONE))
 LEGEND = (
     f"{NEAREST}@k: share of the {NEAREST} nearest that are among the first k. {NEAREST}@100 is also"
     f" what {NEAREST} results have once the first 100 are re-ranked by the vectors. R@k: share of "

@@ -17,14 +17,14 @@ from auxhash.compute.arrays import AnyArray, ArrayLike, Single
 
 ORIENTATIONS = (8, 8, 4)  # from the finest scale to the coarsest
 CELLS_PER_SIDE = 4
-CHUNK_PIXELS = 1 << 18  # worked on at once: what fits a core's cache
+PIXELS_PER_CHUNK = 1 << 18  # worked on at once: what fits a core's cache
 
-FINEST = 0.3  # cycles per pixel at the centre of the finest filters
+FINEST_CYCLES_PER_PIXEL = 0.3  # cycles per pixel at the centre of the finest filters
 SCALE_STEP = 1.85  # factor on the wavelength from one scale to the next
-RADIAL = 3.5  # filters fall as exp(-RADIAL (f / centre - 1)^2)
-ANGULAR = 8.0  # and as exp(-2 pi (m angle / ANGULAR)^2) for m orientations
-CONTRAST_CUTOFF = 4.0  # cycles per picture at which the local mean has fallen to half
-CONTRAST_PAD = 5  # pixels
+RADIAL_DECAY = 3.5  # filters fall as exp(-RADIAL_DECAY (f / centre - 1)^2)
+ANGULAR_WIDTH = 8.0  # and as exp(-2 pi (m angle / ANGULAR_WIDTH)^2) for m orientations
+CONTRAST_CUTOFF_CYCLES = 4.0  # cycles per picture at which the local mean has fallen to half
+CONTRAST_PAD_PIXELS = 5
 CONTRAST_FLOOR = 0.2  # in units of log intensity: below it, a flat region is not amplified
 
 
@@ -60,7 +60,7 @@ def gist(
         features[rows] = _mean_responses(even, pad, filters, cells)
 
     with context.using(n_jobs=n_jobs), threads.pool() as run:
-        run(describe, threads.chunks(len(pictures), max(1, CHUNK_PIXELS // side**2)))
+        run(describe, threads.chunks(len(pictures), max(1, PIXELS_PER_CHUNK // side**2)))
     return features
 
 
@@ -75,11 +75,11 @@ def gabor_bank(side: int, orientations: Sequence[int]) -> Single:
     radius, angle = np.hypot(f, f[:, None]), np.arctan2(f[:, None], f)
     bank = []
     for scale, m in enumerate(orientations):
-        centre = FINEST / SCALE_STEP**scale
-        ring = np.exp(-RADIAL * (radius / centre - 1) ** 2)
+        centre = FINEST_CYCLES_PER_PIXEL / SCALE_STEP**scale
+        ring = np.exp(-RADIAL_DECAY * (radius / centre - 1) ** 2)
         for j in range(m):
             off = np.angle(np.exp(1j * (angle - np.pi * j / m)))  # in -pi..pi
-            bank.append(ring * np.exp(-2 * np.pi * (m * off / ANGULAR) ** 2))
+            bank.append(ring * np.exp(-2 * np.pi * (m * off / ANGULAR_WIDTH) ** 2))
     transfer = np.array(bank, np.float32)
     transfer[:, 0, 0] = 0  # the mean has no direction
     return transfer
@@ -87,11 +87,11 @@ def gabor_bank(side: int, orientations: Sequence[int]) -> Single:
 
 def even_contrast(log_intensity: Single) -> Single:
     """Pictures (n, side, side) minus their local mean, divided by their local deviation."""
-    padded = _padded(log_intensity, CONTRAST_PAD)
+    padded = _padded(log_intensity, CONTRAST_PAD_PIXELS)
     side = padded.shape[1]
     f = np.fft.fftfreq(side, 1 / side)  # cycles per picture
     f2 = (f**2)[: side // 2 + 1] + (f**2)[:, None]
-    blur = (0.5 ** (f2 / CONTRAST_CUTOFF**2)).astype(np.float32)
+    blur = (0.5 ** (f2 / CONTRAST_CUTOFF_CYCLES**2)).astype(np.float32)
 
     def local_mean(a: Single) -> Single:
         mean: Single = scipy.fft.irfft2(scipy.fft.rfft2(a) * blur, s=(side, side))
@@ -99,7 +99,7 @@ def even_contrast(log_intensity: Single) -> Single:
 
     detail: Single = padded - local_mean(padded)
     deviation: Single = np.sqrt(np.abs(local_mean(detail**2)))
-    inside = slice(CONTRAST_PAD, side - CONTRAST_PAD)
+    inside = slice(CONTRAST_PAD_PIXELS, side - CONTRAST_PAD_PIXELS)
     return (detail / (np.float32(CONTRAST_FLOOR) + deviation))[:, inside, inside]
 
 
@@ -138,8 +138,8 @@ def _check(pictures: AnyArray, orientations: Sequence[int], grid: int) -> None:
     if not np.all(pictures >= 0):  # NaN included
         raise ValueError("images must hold intensities of 0 or more")
     side = pictures.shape[1]
-    if side < 2 * CONTRAST_PAD:
-        raise ValueError(f"images must be at least {2 * CONTRAST_PAD} pixels wide, got {side}")
+    if side < (least := 2 * CONTRAST_PAD_PIXELS):
+        raise ValueError(f"images must be at least {least} pixels wide, got {side}")
     if not len(orientations) or any(m < 1 for m in orientations):
         raise ValueError(f"orientations must be positive numbers, got {tuple(orientations)}")
     if not 1 <= grid <= side:

@@ -10,10 +10,11 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, Any
+from types import ModuleType
+from typing import IO, TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import DTypeLike, NDArray
 
 from auxhash.compute import threads
 from auxhash.compute.arrays import AnyArray, ArrayLike, Single
@@ -23,6 +24,9 @@ from auxhash.compute.words import count
 from auxhash.files.feature import GIST_SIDES
 from auxhash.files.gist import gist
 from auxhash.files.tables import check_features, check_finite
+
+if TYPE_CHECKING:
+    from PIL import Image
 
 Picture = NDArray[np.uint8]  # (height, width, 3)
 PictureSource = Path | IO[bytes]  # of a picture; errors call it by its text
@@ -224,7 +228,7 @@ class Thumbnails:
     def __getitem__(self, rows: AnyArray) -> "Thumbnails":
         return Thumbnails([self.paths[row] for row in rows])
 
-    def __array__(self, dtype: Any = None, copy: bool | None = None) -> AnyArray:
+    def __array__(self, dtype: DTypeLike | None = None, copy: bool | None = None) -> AnyArray:
         return np.stack([_square(path, THUMBNAIL_SIDE, "RGB") for path in self.paths])
 
 
@@ -252,7 +256,7 @@ def image_size(path: PictureSource) -> tuple[int, int]:
 
 
 @contextmanager
-def _opened(path: PictureSource) -> Iterator[Any]:
+def _opened(path: PictureSource) -> Iterator["Image.Image"]:
     """A picture whose header has been read; its pixels are decoded when they are asked for."""
     image_module, _ = _pillow()
     bomb = image_module.DecompressionBombError
@@ -276,7 +280,7 @@ def _opened(path: PictureSource) -> Iterator[Any]:
         raise ValueError(f"{path} is no picture that can be read: {why}") from error
 
 
-def _pixels(image: Any) -> Picture:
+def _pixels(image: "Image.Image") -> Picture:
     """The pixels of an open picture as uint8 (height, width, 3)."""
     image_module, operations = _pillow()
     grey16 = image.mode in GREY16_MODES or (image.mode == "I" and image.format == "PNG")
@@ -307,7 +311,7 @@ def _batches(paths: Sequence[PictureSource], full_size: bool) -> Iterator[Sequen
     yield batch
 
 
-def _pillow() -> Any:
+def _pillow() -> tuple[ModuleType, ModuleType]:
     try:
         from PIL import Image, ImageOps
     except ImportError as error:

@@ -6,7 +6,7 @@ import math
 import os
 import zipfile
 from pathlib import Path
-from typing import IO, Any
+from typing import IO
 
 import numpy as np
 
@@ -73,7 +73,7 @@ class Archive:
 
 def checked_header(
     file: IO[bytes], size: int, fault: str, name: str
-) -> tuple[tuple[int, ...], bool, np.dtype[Any]]:
+) -> tuple[tuple[int, ...], bool, np.dtype]:
     """Shape, whether it is stored column by column, and type; the file is at its first number.
 
     Raises unless the header is whole, of plain values, and states as many bytes as there are.

@@ -9,13 +9,18 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
 from auxhash.compute.arrays import AnyArray
 from auxhash.compute.extras import install
 from auxhash.files import report
+
+if TYPE_CHECKING:
+    import pyarrow as arrow
+
+ArrowColumn: TypeAlias = "arrow.Array | arrow.ChunkedArray"
 
 INDEX = "__index_level_"  # pandas' name for row numbers without one
 LISTS = ("list", "large_list", "fixed_size_list", "list_view", "large_list_view")
@@ -75,7 +80,7 @@ class Parquet:
         """Choose the columns of features."""
         return choose(self.schema, self.path, label, id_column)
 
-    def read(self, names: list[str]) -> Any:
+    def read(self, names: list[str]) -> "arrow.Table":
         """Read these columns, as Arrow's table."""
         with arrow_errors(self.path):
             return self._file.read(columns=names)
@@ -99,7 +104,7 @@ class Parquet:
 
     def chunks(
         self, chosen: Chosen, size: int, beside: Sequence[str] = ()
-    ) -> Iterator[tuple[AnyArray, Any]]:
+    ) -> Iterator[tuple[AnyArray, "arrow.RecordBatch"]]:
         """The features, `size` rows at a time, and Arrow's batch with the columns `beside`, too."""
         first, width = 0, 0
         with arrow_errors(self.path):
@@ -118,7 +123,7 @@ class Parquet:
 
 
 def choose(
-    schema: Any, path: Path | str, label: str, id_column: report.IdColumns = report.IDS
+    schema: "arrow.Schema", path: Path | str, label: str, id_column: report.IdColumns = report.IDS
 ) -> Chosen:
     """The columns of features: the one of lists of numbers, or else all columns of numbers.
 
@@ -160,7 +165,7 @@ def choose(
     return Chosen(numbers, False, passed, own)
 
 
-def _index_of_frame(schema: Any) -> set[str]:
+def _index_of_frame(schema: "arrow.Schema") -> set[str]:
     """The columns that were the index of a pandas frame, as pandas notes it in the file."""
     try:
         known = json.loads((schema.metadata or {}).get(b"pandas", b"{}"))
@@ -169,7 +174,9 @@ def _index_of_frame(schema: Any) -> set[str]:
         return set()
 
 
-def features_of(table: Any, chosen: Chosen, path: Path | str, first: int = 0) -> AnyArray:
+def features_of(
+    table: "arrow.Table | arrow.RecordBatch", chosen: Chosen, path: Path | str, first: int = 0
+) -> AnyArray:
     """Features (n, D) of an Arrow table or batch, whose first row is row `first` of the file."""
     if chosen.are_lists:
         [name] = chosen.features
@@ -177,7 +184,7 @@ def features_of(table: Any, chosen: Chosen, path: Path | str, first: int = 0) ->
     return np.column_stack([_numbers(table[name], path, name, first) for name in chosen.features])
 
 
-def values_of(column: Any, path: Path | str, name: str) -> AnyArray:
+def values_of(column: ArrowColumn, path: Path | str, name: str) -> AnyArray:
     """Labels in an Arrow column: numbers, text, dates, or lists of 0 and 1."""
     import pyarrow as arrow
 
@@ -195,7 +202,7 @@ def values_of(column: Any, path: Path | str, name: str) -> AnyArray:
     raise ValueError(f"{path}: column {name} must hold numbers or text, got {kind}")
 
 
-def _matrix(column: Any, path: Path | str, name: str, first: int) -> AnyArray:
+def _matrix(column: ArrowColumn, path: Path | str, name: str, first: int) -> AnyArray:
     """Lists of equal length as an array (n, D), of the type that they hold."""
     import pyarrow.compute as compute
 
@@ -220,17 +227,19 @@ def _matrix(column: Any, path: Path | str, name: str, first: int) -> AnyArray:
     return np.concatenate(parts) if len(parts) != 1 else parts[0]
 
 
-def _numbers(column: Any, path: Path | str, name: str, first: int) -> AnyArray:
+def _numbers(column: ArrowColumn, path: Path | str, name: str, first: int) -> AnyArray:
     check_nulls(column, path, name, first)
     return _plain(column)
 
 
-def _plain(column: Any) -> AnyArray:
+def _plain(column: ArrowColumn) -> AnyArray:
     values = np.asarray(column.to_numpy(zero_copy_only=False))
     return values.astype(np.uint8) if values.dtype == bool else values
 
 
-def check_nulls(column: Any, path: Path | str, name: str, first: int, width: int = 1) -> None:
+def check_nulls(
+    column: ArrowColumn, path: Path | str, name: str, first: int, width: int = 1
+) -> None:
     """Raise where a value is missing; there are `width` values in each row."""
     if column.null_count:
         missing = column.is_null().to_numpy(zero_copy_only=False)
@@ -238,14 +247,14 @@ def check_nulls(column: Any, path: Path | str, name: str, first: int, width: int
         raise ValueError(f"{path}: column {name} must not hold missing values; row {row} does")
 
 
-def _storage(kind: Any) -> Any:
+def _storage(kind: "arrow.DataType") -> "arrow.DataType":
     """The type that a tensor is stored as, or else the type itself."""
     import pyarrow as arrow
 
     return kind.storage_type if isinstance(kind, arrow.FixedShapeTensorType) else kind
 
 
-def _is_list(kind: Any) -> bool:
+def _is_list(kind: "arrow.DataType") -> bool:
     from pyarrow import types
 
     stored = _storage(kind)
@@ -253,13 +262,13 @@ def _is_list(kind: Any) -> bool:
     return any(is_kind is not None and is_kind(stored) for is_kind in known)
 
 
-def _is_number(kind: Any) -> bool:
+def _is_number(kind: "arrow.DataType") -> bool:
     from pyarrow import types
 
     return bool(types.is_integer(kind) or types.is_floating(kind) or types.is_boolean(kind))
 
 
-def is_text(kind: Any) -> bool:
+def is_text(kind: "arrow.DataType") -> bool:
     """Return True if Arrow's type is one of text, stored in any way."""
     from pyarrow import types
 
@@ -268,7 +277,7 @@ def is_text(kind: Any) -> bool:
     return str(kind) in ("string", "large_string", "string_view")
 
 
-def _is_date(kind: Any) -> bool:
+def _is_date(kind: "arrow.DataType") -> bool:
     from pyarrow import types
 
     return bool(types.is_temporal(kind) or types.is_null(kind))

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from auxhash.files.images import ImageFeature, ImageFolder
 
 NUMBERS_PER_CHUNK = 1 << 20
-PARQUET_ROWS = 4096  # of a .parquet file, read at once
+PARQUET_ROWS_PER_CHUNK = 4096
 
 
 @dataclass(frozen=True, eq=False)
@@ -133,7 +133,6 @@ def of_file(
 
 def of_images(folder: "ImageFolder", feature: "ImageFeature") -> Rows:
     """The features of a folder's pictures, with their classes as labels."""
-
     return Rows(
         str(folder.root),
         len(folder),
@@ -173,7 +172,7 @@ def _of_parquet(path: Path, label: str, id_column: report.IdColumns) -> Rows:
         raise ValueError(f"{path} holds no rows")
 
     def read() -> Iterator[AnyArray]:
-        for X, _ in Parquet(path).chunks(chosen, PARQUET_ROWS):
+        for X, _ in Parquet(path).chunks(chosen, PARQUET_ROWS_PER_CHUNK):
             yield check_features(X, str(path))
 
     X = check_features(next(file.chunks(chosen, 1))[0], str(path))

@@ -26,7 +26,6 @@ PairColumns = tuple[AnyArray, AnyArray, AnyArray]
 LABEL = "y"  # name of the labels inside a file
 PAIR = ("i", "j", "y")
 RELEVANT = ("query", "id", "weight")
-MAX_EXACT = 2**53  # whole numbers up to it are exact as floats
 
 
 def read_features(
@@ -160,7 +159,7 @@ def read_columns(
     return {name: text.cells(text.names.index(name)) for name in names}
 
 
-def _plain(value: Any) -> Any:
+def _plain(value: object) -> Any:
     """Return a value of Arrow as JSON knows it: NaN is missing, and a date is text."""
     if value is None or (isinstance(value, float) and not np.isfinite(value)):
         return None
@@ -358,7 +357,7 @@ def _row_numbers(path: Path, name: str, values: AnyArray) -> AnyArray:
     if values.dtype.kind in "iu":
         return values
     fine = values.dtype.kind == "f" and (values == np.rint(values)).all()
-    if not fine or (np.abs(values) > MAX_EXACT).any():
+    if not fine or (np.abs(values) > textfiles.MAX_EXACT).any():
         raise ValueError(f"{path}: {name} must be whole numbers, the rows of the two points")
     return values.astype(np.int64)
 

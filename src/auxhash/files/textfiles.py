@@ -27,7 +27,7 @@ MISSING = frozenset(("", "na", "n/a", "nan", "-nan", "null", "none", "inf", "-in
 INTEGER = re.compile(r"0|-?[1-9][0-9]*")  # as str() writes it
 ROW = re.compile(r"([+-]?[0-9]{1,18})(\.0*)?")  # the number of a point, perhaps written as a float
 MAX_EXACT = 2**53  # whole numbers up to it are exact as floats
-MIN_COUNTED = 3  # columns from which on a first line 0, 1, 2, ... is likely to be names
+MIN_NUMBERED_COLUMNS = 3  # from which on a first line 0, 1, 2, ... is likely to be names
 
 
 @dataclass(frozen=True, eq=False)
@@ -196,10 +196,8 @@ def read_features(
     X = text.numbers(kept)
     labels, labels_note = None, ""
     if label in text.names:
-        labels, labels_note = (
-            partial(text.values, text.names.index(label)),
-            f"labels: column {label}",
-        )
+        labels = partial(text.values, text.names.index(label))
+        labels_note = f"labels: column {label}"
     used = [text.names[at] for at in kept]
     of = report.columns(used) if text.header else ""
     how = report.joined(of, labels_note, report.passed_over(passed), text.how)
@@ -233,7 +231,7 @@ def _are_names(path: Path, first: list[str], label: str | None, only: bool) -> b
         return True
     if only and len(first) == 1:  # several columns need names, a single one does not
         return False
-    if len(first) >= MIN_COUNTED and first == [str(column) for column in range(len(first))]:
+    if len(first) >= MIN_NUMBERED_COLUMNS and first == [*map(str, range(len(first)))]:
         raise ValueError(
             f"{path}: line 1 counts 0, 1, 2, ...: say whether these are names of columns or "
             "numbers (--header or --no-header)"

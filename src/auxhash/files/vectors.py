@@ -4,18 +4,17 @@ Each vector is its dimension, a little-endian int32, followed by that many float
 """
 
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
 from auxhash.compute.arrays import AnyArray
 
-TYPES: dict[str, np.dtype[Any]] = {
+TYPES: dict[str, np.dtype] = {
     ".fvecs": np.dtype("<f4"),
     ".bvecs": np.dtype("u1"),
     ".ivecs": np.dtype("<i4"),
 }
-HEADER_BYTES = 4  # bytes
+HEADER_BYTES = 4
 
 
 def read_vectors(path: str | Path, count: int | None = None) -> AnyArray:

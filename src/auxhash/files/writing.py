@@ -16,8 +16,8 @@ if sys.platform == "win32":
 else:
     import fcntl
 
-NAME_LENGTH = 50  # characters of a file's name that its temporary file keeps: names have a limit
-LOCK_PAUSE = 0.1  # seconds between two attempts to take a lock
+MAX_NAME_CHARACTERS = 50  # of a file's name, that its temporary file keeps: names have a limit
+LOCK_PAUSE_SECONDS = 0.1  # between two attempts to take a lock
 DISK_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)  # errors that only writing raises
 
 
@@ -34,7 +34,7 @@ def writing(path: Path) -> Iterator[Path]:
     """
     target = destination(path)
     mode = stat.S_IMODE(target.stat().st_mode) if target.exists() else None
-    temporary = target.with_name(f".{target.name[:NAME_LENGTH]}.{secrets.token_hex(4)}")
+    temporary = target.with_name(f".{target.name[:MAX_NAME_CHARACTERS]}.{secrets.token_hex(4)}")
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
         # The system applies the umask; nobody else may read what replaces a private file.
@@ -103,7 +103,7 @@ def locked(path: Path, wait: bool = False) -> Iterator[None]:
             while not _hold(lock):
                 if not wait:
                     raise LockedError(errno.EAGAIN, "in use by another process", str(path))
-                time.sleep(LOCK_PAUSE)
+                time.sleep(LOCK_PAUSE_SECONDS)
             if not _still_there(lock, path):
                 continue  # its last holder has removed it
             try:

@@ -9,7 +9,7 @@ onnxgraph       a model as an ONNX graph
 identity        a run as a text
 """
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from auxhash.model.model import LearntFrom, Model
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 __all__ = ["LearntFrom", "Model"]
 
 
-def __getattr__(name: str) -> Any:  # at first use: files of the room need not all be imported
+def __getattr__(name: str) -> object:  # at first use: files of the room need not all be imported
     if name in __all__:
         from auxhash.model import model
 

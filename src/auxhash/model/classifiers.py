@@ -131,7 +131,7 @@ def _class(name: str) -> Any:
     return getattr(import_module(KNOWN[name][0]), name)
 
 
-def _others(name: str, learnt: Mapping[str, Any]) -> set[str]:
+def _others(name: str, learnt: Mapping[str, object]) -> set[str]:
     """Attributes that are not None and that files do not hold."""
     return {
         attribute
@@ -195,12 +195,12 @@ def _clean(nodes: AnyArray) -> AnyArray:
     return clean if nodes.dtype.names else nodes
 
 
-def _fields(dtype: np.dtype[Any]) -> list[str]:
+def _fields(dtype: np.dtype) -> list[str]:
     """Each field as a text: its name, type and offset."""
     return [f"{name} {part[0].str} {part[1]}" for name, part in (dtype.fields or {}).items()]
 
 
-def to_bytes(estimator: Any) -> bytes:
+def to_bytes(estimator: object) -> bytes:
     """An estimator of any class in skops's format; raises ImportError without skops.
 
     skops numbers objects by their address in memory and stores the time. Both are replaced, so that

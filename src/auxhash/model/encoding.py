@@ -50,7 +50,7 @@ GENERATORS = ("PCG64", "PCG64DXSM", "SFC64", "MT19937", "Philox")
 MAX_POSITIONS = {"pos": 624, "buffer_pos": 4}
 
 
-def encode(value: Any, name: str = "value") -> tuple[Json, Arrays]:
+def encode(value: object, name: str = "value") -> tuple[Json, Arrays]:
     """Encode a value as JSON and arrays, whose names begin with `name`.
 
     Raises TypeError for what cannot be stored, and says where in the value it is.
@@ -60,7 +60,7 @@ def encode(value: Any, name: str = "value") -> tuple[Json, Arrays]:
     return coded, {name: _in_half(array) for name, array in arrays.items()}
 
 
-def fingerprint(value: Any) -> str:
+def fingerprint(value: object) -> str:
     """Return the fingerprint of a value that can be stored, the same on every machine.
 
     Of objects, it leaves out the fields in `TRAINING_ONLY`; of arrays, the order in memory.
@@ -68,7 +68,7 @@ def fingerprint(value: Any) -> str:
     return digest(_deciding(value))
 
 
-def _deciding(value: Any) -> Iterator[bytes | memoryview]:
+def _deciding(value: object) -> Iterator[bytes | memoryview]:
     """Yield, as bytes, all parts of a value that count for its fingerprint."""
     kind = type(value)
     if isinstance(value, (list, tuple)) and kind in (list, tuple):
@@ -204,7 +204,7 @@ def _encode(value: Any, name: str, arrays: Arrays) -> Json:
     )
 
 
-def _encode_dict(value: dict[Any, Any], name: str, arrays: Arrays) -> Json:
+def _encode_dict(value: dict[object, object], name: str, arrays: Arrays) -> Json:
     if all(type(key) is str for key in value):
         return {
             "dict": {key: _encode(part, f"{name}.{key}", arrays) for key, part in value.items()}
@@ -266,12 +266,12 @@ def _field_names(cls: Any) -> list[str]:
     return list(cls._fields)
 
 
-def _stored_fields(cls: Any) -> list[str]:
+def _stored_fields(cls: type) -> list[str]:
     """The fields that files hold."""
     return [name for name in _field_names(cls) if name not in getattr(cls, "UNSTORED", ())]
 
 
-def _generator_parts(generator: np.random.Generator, name: str) -> dict[str, Any]:
+def _generator_parts(generator: np.random.Generator, name: str) -> dict[str, Json]:
     """The state, and the seed from which further generators are spawned."""
     source = generator.bit_generator
     seed = getattr(source, "seed_seq", None)
@@ -298,7 +298,7 @@ class _Decoder:
     ) -> None:
         self.left = dict(arrays)
         self.trusted, self.unstored = trusted, unstored
-        self.makers: dict[str, Callable[[Json], Any]] = {
+        self.makers: dict[str, Callable[[Json], object]] = {
             "array": self._array,
             "classifier": self._classifier,
             "dates": self._dates,
@@ -348,13 +348,13 @@ class _Decoder:
             )
         return array
 
-    def _classifier(self, name: str) -> Any:
+    def _classifier(self, name: str) -> object:
         data = self._take(name)
         if data.dtype != np.uint8 or data.ndim != 1:
             raise ValueError(f"the array {name!r} holds no classifier")
         return classifiers.from_bytes(data.tobytes(), self.trusted)
 
-    def _estimator(self, content: Json) -> Any:
+    def _estimator(self, content: Json) -> object:
         name, parts = content
         return classifiers.made(name, self.decode(parts))
 
@@ -366,7 +366,7 @@ class _Decoder:
         dates: AnyArray = numbers.astype(type_name)
         return dates
 
-    def _dict(self, content: dict[str, Json]) -> dict[str, Any]:
+    def _dict(self, content: dict[str, Json]) -> dict[str, object]:
         return {key: self.decode(part) for key, part in content.items()}
 
     def _float(self, text: Json) -> float:
@@ -374,7 +374,7 @@ class _Decoder:
             raise ValueError(f"{text!r} is no float")
         return float(text)
 
-    def _scalar(self, content: Json) -> Any:
+    def _scalar(self, content: Json) -> object:
         type_name, number = content
         if type_name not in TYPES:
             raise ValueError(f"a number is of the unknown type {type_name!r}")
@@ -390,13 +390,13 @@ class _Decoder:
             array[i] = item
         return array.reshape(shape)
 
-    def _object(self, content: Json) -> Any:
+    def _object(self, content: Json) -> object:
         name, parts = content
         if name not in CLASSES:
             raise ValueError(
                 f"the class {name!r} is unknown here; one of your own must be imported first"
             )
-        cls: Any = CLASSES[name]
+        cls = CLASSES[name]
         if more := set(parts) - set(_stored_fields(cls)):
             raise ValueError(f"{name} has no field {min(more)!r}")
         unstored = {field: self.unstored[field] for field in getattr(cls, "UNSTORED", ())}

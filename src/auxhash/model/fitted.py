@@ -28,7 +28,7 @@ OF_DATA = {"init": "codes", "validation": "points"}
 HEADER_ALONE = "no array"  # begins so
 TIMES = ("seconds", "z_seconds", "h_seconds")  # fields of a step that models do not hold
 # Attributes that scikit-learn sets, and whether a value of theirs is valid.
-SKLEARN: dict[str, Callable[[Any], bool]] = {
+SKLEARN: dict[str, Callable[[object], bool]] = {
     "n_features_in_": lambda n: type(n) is int and 1 <= n <= MAX_FEATURES,
     "feature_names_in_": lambda names: (
         isinstance(names, np.ndarray) and names.ndim == 1 and all(type(n) is str for n in names)
@@ -71,7 +71,7 @@ def save(hasher: Any, path: str | os.PathLike[str]) -> None:
     write(path, stored(hasher), stacklevel=4)
 
 
-def _check_known(hasher: Any) -> None:
+def _check_known(hasher: object) -> None:
     """Raise unless it is a fitted estimator of auxhash."""
     from sklearn.utils.validation import check_is_fitted
 
@@ -102,7 +102,7 @@ def stored(hasher: Any) -> StoredModel:
     return StoredModel(kind, {"dict": parts(value.content) | parts(rest)}, value.arrays | arrays)
 
 
-def _shared(value: Any, h: HashFunction) -> Any:
+def _shared(value: object, h: HashFunction) -> Any:
     """Return the place of an attribute in the hash function, if it is a part of it, or itself."""
     if not (isinstance(value, np.ndarray) or hasattr(value, "__dict__")):
         return value
@@ -112,11 +112,11 @@ def _shared(value: Any, h: HashFunction) -> Any:
     return next((OfModel(place) for place, part in places.items() if part is value), value)
 
 
-def resolved(learnt: dict[str, Any], h: HashFunction) -> dict[str, Any]:
+def resolved(learnt: dict[str, object], h: HashFunction) -> dict[str, object]:
     """Return attributes as they were before `stored`, from the hash function in the file."""
 
-    def at(place: str) -> Any:
-        part: Any = h
+    def at(place: str) -> object:
+        part: object = h
         for name in place.split(".") if place else ():
             part = vars(part)[name]
         return part
@@ -126,7 +126,7 @@ def resolved(learnt: dict[str, Any], h: HashFunction) -> dict[str, Any]:
     }
 
 
-def stored_history(path: str | os.PathLike[str]) -> list[dict[str, Any]]:
+def stored_history(path: str | os.PathLike[str]) -> list[dict[str, object]]:
     """Read the steps of the training from a file, without times; none without an estimator."""
     model = modelfile.read(path, HEADER_ALONE)
     with modelfile.reading(path, model):
@@ -165,7 +165,7 @@ def check_consistent(hasher: Any) -> None:
     hasher.model_.check_read()
 
 
-def check_learnt(hasher: Any, names: set[str]) -> None:
+def check_learnt(hasher: object, names: set[str]) -> None:
     """Raise unless the attributes of these names are declared by the class, and of that type."""
     declared = get_type_hints(type(hasher))
     for name in sorted(names):
@@ -218,7 +218,7 @@ def data_name(name: str, value: Any) -> str | None:
     return f"{OF_DATA[name]} of shape {np.shape(first)}"
 
 
-def _to_store(name: str, value: Any) -> Any:
+def _to_store(name: str, value: object) -> object:
     """Return the value of a parameter to store: its name alone, if it is code or the user's data.
 
     Of a scikit-learn classifier, which is cloned for every bit, what it has learnt elsewhere is not

@@ -30,7 +30,7 @@ from auxhash.model.encoding import encode
 
 MAX_CHARACTERS = 60  # characters of the words of a value; longer ones are replaced by a digest
 DIGEST = "sha256 "
-OF_A_FUNCTION = 24  # hexadecimal digits that tell functions of one name apart
+N_FUNCTION_DIGITS = 24  # hexadecimal, that tell functions of one name apart
 BYTES_PER_COPY = 1 << 24  # bytes copied at a time of an array that is not contiguous
 PLAIN = (type(None), bool, int, float, complex, str, bytes, range, type(...))
 CONTAINERS = (list, tuple, set, frozenset, dict, MappingProxyType)
@@ -38,7 +38,7 @@ CACHED = type(functools.lru_cache(len))
 PACKAGES = {"site-packages", "dist-packages"}  # folders of installed packages
 
 
-def in_words(value: Any) -> str:
+def in_words(value: object) -> str:
     """A text that identifies a value: the same in every process, different for different values.
 
     A Python function is identified by its name, its code, its defaults, the variables it closes
@@ -53,18 +53,18 @@ class _Words:
     """The words of one value and all that it holds."""
 
     def __init__(
-        self, met: dict[int, tuple[int, Any]] | None = None, around: Iterable[int] = ()
+        self, met: dict[int, tuple[int, object]] | None = None, around: Iterable[int] = ()
     ) -> None:
         # Functions and objects are described once, and after that named by a number, as they may
         # refer to each other in circles. Each is kept, so that no other object gets its id.
         self.met = dict(met or {})
         self.around = list(around)  # ids of the containers that the value is in
 
-    def short(self, value: Any) -> str:
+    def short(self, value: object) -> str:
         text = self.full(value)
         return text if len(text) <= MAX_CHARACTERS else DIGEST + _hex(text)
 
-    def full(self, value: Any) -> str:
+    def full(self, value: object) -> str:
         if isinstance(value, np.generic) and value.dtype.kind in "biufcSU":
             value = value.item()
         if type(value) in PLAIN:
@@ -100,7 +100,7 @@ class _Words:
         self.around.pop()
         return text
 
-    def _apart(self, value: Any) -> str:
+    def _apart(self, value: object) -> str:
         """The words of a member of an unordered container, independent of the other members."""
         return _Words(self.met, self.around).short(value)
 
@@ -137,9 +137,9 @@ class _Words:
         if not own:
             return name
         parts = [[base.__qualname__, self._members(base)] for base in own]
-        return f"{name} ({_hex(self.short(parts))[:OF_A_FUNCTION]})"
+        return f"{name} ({_hex(self.short(parts))[:N_FUNCTION_DIGITS]})"
 
-    def _members(self, kind: type) -> dict[str, Any]:
+    def _members(self, kind: type) -> dict[str, object]:
         """The methods and attributes of a class, without those that Python adds."""
         methods = FunctionType, staticmethod, classmethod, property
         return {
@@ -148,7 +148,7 @@ class _Words:
             if isinstance(member, methods) or not (name.startswith("__") and name.endswith("__"))
         }
 
-    def _callable(self, value: Any) -> str | None:
+    def _callable(self, value: object) -> str | None:
         if isinstance(value, FunctionType):
             return self._function(value)
         if isinstance(value, CodeType):
@@ -177,9 +177,9 @@ class _Words:
         named = sorted(names_in(function.__code__) & function.__globals__.keys())
         reached = [(name, self._reached(function, name)) for name in named]
         parts = [function.__code__, brings, reached]
-        return f"{function.__qualname__} ({_hex(self.short(parts))[:OF_A_FUNCTION]})"
+        return f"{function.__qualname__} ({_hex(self.short(parts))[:N_FUNCTION_DIGITS]})"
 
-    def _reached(self, function: FunctionType, name: str) -> Any:
+    def _reached(self, function: FunctionType, name: str) -> object:
         """The value of a global name; of a module of the user's own, the parts that are used."""
         value = function.__globals__[name]
         if not isinstance(value, Module) or _installed(value.__name__):
@@ -220,7 +220,7 @@ class _Words:
         return f"{kind} {self.short(listed)}"
 
 
-def _content(cell: Any) -> Any:
+def _content(cell: Any) -> object:
     try:
         return cell.cell_contents
     except ValueError:  # nothing yet

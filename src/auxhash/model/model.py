@@ -32,12 +32,7 @@ from auxhash.compute.fingerprint import checked as checked_fingerprint
 from auxhash.compute.registry import register
 from auxhash.compute.version import __version__
 from auxhash.files.feature import GIST_SIDES, is_feature
-from auxhash.mac.hashfunctions.protocol import (
-    HashFunction,
-    is_shared,
-    is_smooth,
-    with_defaults,
-)
+from auxhash.mac.hashfunctions.protocol import HashFunction, is_shared, is_smooth, with_defaults
 from auxhash.mac.hashfunctions.step import (
     NotFiniteError,
     OfChunk,
@@ -197,7 +192,7 @@ class Model:
         cls,
         path: str | os.PathLike[str],
         trusted: Sequence[str] = (),
-        unstored: Mapping[str, Any] | None = None,
+        unstored: Mapping[str, object] | None = None,
         n_jobs: int | None = None,
     ) -> Self:
         """Read the model in a file, and nothing else: not the estimator, nor its training codes.
@@ -216,7 +211,7 @@ class Model:
 
     @classmethod
     def stored_in(
-        cls, stored: StoredModel, trusted: Sequence[str], unstored: Mapping[str, Any]
+        cls, stored: StoredModel, trusted: Sequence[str], unstored: Mapping[str, object]
     ) -> Self:
         """Return the model that a file holds; raises ValueError if it is not valid."""
         check_module(stored, unstored)
@@ -241,7 +236,7 @@ class Model:
                 f"it is of format 1 and holds {stored.kind!r}: auxhash.load(path).model_ reads it"
             )
 
-        def read(part: Mapping[str, Any], name: str) -> Any:
+        def read(part: Mapping[str, encoding.Json], name: str) -> Any:
             return encoding.decode(part.get(name), stored.arrays, trusted, True, unstored)
 
         names = read(learnt, "feature_names_in_")
@@ -297,12 +292,12 @@ class Model:
         """Return the outputs of points that were checked."""
         return decided(lambda chunk: outputs(self.hash_function, chunk), points)
 
-    def _points(self, X: Any) -> AnyArray:
+    def _points(self, X: ArrayLike) -> AnyArray:
         if is_shared(self.hash_function) and np.ndim(X) > 2:
             return checked.pictures(X, finite=False)
         return checked.rows(X, self.n_features, self.feature_names, self.learnt.method)
 
-    def _on_gpu(self, X: Any) -> tuple[OfChunk, AnyArray]:
+    def _on_gpu(self, X: ArrayLike) -> tuple[OfChunk, AnyArray]:
         """Return a function for the outputs of a chunk on the GPU, and X, checked, as CuPy's.
 
         Without a hash function that a GPU can compute, the processor computes the outputs.

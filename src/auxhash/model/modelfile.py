@@ -17,7 +17,7 @@ import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, BinaryIO, NamedTuple
+from typing import BinaryIO, NamedTuple
 
 import numpy as np
 
@@ -173,7 +173,7 @@ def _read_fields(header: dict[str, Json], path: str | os.PathLike[str]) -> dict[
 class _Place(NamedTuple):
     """Type and shape of an array, and its first byte, counted from the end of the header."""
 
-    dtype: np.dtype[Any]
+    dtype: np.dtype
     shape: tuple[int, ...]
     start: int
 

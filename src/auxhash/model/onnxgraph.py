@@ -8,6 +8,7 @@ adds its computation to the graph; for one of your own, add one with `@outputs.r
 import os
 from functools import singledispatch
 from pathlib import Path
+from types import ModuleType
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
@@ -32,6 +33,8 @@ from auxhash.model.functions import (
 from auxhash.model.tables import TableFunction
 
 if TYPE_CHECKING:
+    import onnx
+
     from auxhash.model.model import Model
 
 OPSET, IR_VERSION = 18, 8  # old enough for any runtime in use
@@ -48,8 +51,8 @@ class OnnxGraph:
     """Nodes and constants, in the order they are added."""
 
     def __init__(self) -> None:
-        self.nodes: list[Any] = []
-        self.constants: list[Any] = []
+        self.nodes: list[onnx.NodeProto] = []
+        self.constants: list[onnx.TensorProto] = []
 
     def add(self, operation: str, *inputs: Name, **attributes: Any) -> Name:
         """Add a node; return the name of its first result."""
@@ -129,7 +132,7 @@ def export_onnx(
         temporary.write_bytes(written.SerializeToString())
 
 
-def _graph(onnx: Any, model: "Model", dtype: str) -> Any:
+def _graph(onnx: ModuleType, model: "Model", dtype: str) -> "onnx.ModelProto":
     """Return the graph of a hash function made of matrix products and kernels."""
     types = onnx.TensorProto
     graph = OnnxGraph()
@@ -164,7 +167,9 @@ def _graph(onnx: Any, model: "Model", dtype: str) -> Any:
     )
 
 
-def _tables(onnx: Any, function: TableFunction, X: Name, graph: OnnxGraph) -> tuple[Any, Any]:
+def _tables(
+    onnx: ModuleType, function: TableFunction, X: Name, graph: OnnxGraph
+) -> tuple["onnx.NodeProto", "onnx.ValueInfoProto"]:
     """Return the node and the value of the tables -a(q)'C[g, v], in single precision as the model.
 
     What they are made of is added to the graph.
@@ -178,7 +183,7 @@ def _tables(onnx: Any, function: TableFunction, X: Name, graph: OnnxGraph) -> tu
     return node, onnx.helper.make_tensor_value_info("tables", single, ["n", *shape[1:]])
 
 
-def _add_tables(onnx: Any, function: TableFunction, written: Any) -> None:
+def _add_tables(onnx: ModuleType, function: TableFunction, written: "onnx.GraphProto") -> None:
     """Add the tables to a graph of codes that another program has written."""
     graph = OnnxGraph()
     X = graph.add("Cast", "features", to=onnx.TensorProto.DOUBLE)

@@ -1,20 +1,19 @@
 """Checks of the points that a model is given, without scikit-learn."""
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 
 from auxhash.compute import checks
 from auxhash.compute import device as devices
-from auxhash.compute.arrays import AnyArray
+from auxhash.compute.arrays import AnyArray, ArrayLike
 from auxhash.compute.checks import ArgumentError
 from auxhash.mac.hashfunctions.step import FLOATS
 
 NAMES_SHOWN = 3  # of columns, in messages
 
 
-def rows(X: Any, n_features: int, names: Sequence[str] | None, model: str) -> AnyArray:
+def rows(X: ArrayLike, n_features: int, names: Sequence[str] | None, model: str) -> AnyArray:
     """Check points (n, D), at least one, whose numbers may be infinite or NaN.
 
     Arrays of real numbers keep their type; anything else becomes float64. `names` are those of the
@@ -47,7 +46,7 @@ def rows(X: Any, n_features: int, names: Sequence[str] | None, model: str) -> An
     return points
 
 
-def pictures(X: Any, least: int = 1, finite: bool = True) -> AnyArray:
+def pictures(X: ArrayLike, least: int = 1, finite: bool = True) -> AnyArray:
     """Check points of more than one axis each, such as pictures.
 
     The hash function itself checks that they are of the shape that it was learnt from.

@@ -10,7 +10,7 @@ from auxhash.compute.registry import register
 from auxhash.mac.hashfunctions import HashFunction, NetworkHash, SVMHash, outputs
 
 VALUES = 256  # of a byte
-PRECISION = 2.0**-11  # of half precision, in proportion to a number
+MAX_RELATIVE_ERROR = 2.0**-11  # of half precision
 
 
 @register("TableFunction")
@@ -64,8 +64,5 @@ def _rounded(value: Any) -> Any:
         return value
     with np.errstate(over="ignore", under="ignore"):
         half = value.astype(np.float16).astype(value.dtype)
-    return (
-        half
-        if np.abs(half - value).max(initial=0) <= PRECISION * np.abs(value).max(initial=0)
-        else value
-    )
+    error, size = np.abs(half - value).max(initial=0), np.abs(value).max(initial=0)
+    return half if error <= MAX_RELATIVE_ERROR * size else value

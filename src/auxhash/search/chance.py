@@ -21,9 +21,9 @@ Scalar = TypeVar("Scalar", bound=np.generic)
 MIN_QUERIES, MAX_QUERIES = 20, 100  # used of a search
 MIN_CODES, MAX_CODES = 200, 50_000  # used of an index
 # Distances to the nearest code, as shares of the distance by chance:
-NEAR_CODES = 0.85  # codes of an index up to it are near each other
-NEAR_QUERIES = 0.85  # queries up to it are not near by chance
-MIN_CHANCE = 1.0  # bits; where the distance by chance is less, nothing can be concluded
+NEAR_CODES_SHARE = 0.85  # codes of an index up to it are near each other
+NEAR_QUERIES_SHARE = 0.85  # queries up to it are not near by chance
+MIN_CHANCE_BITS = 1.0  # where the distance by chance is less, nothing can be concluded
 
 
 class Searchable(Protocol):
@@ -49,9 +49,9 @@ def by_chance(index: Searchable, queries: Packed) -> bool:
     codes = index.codes(ids)
     base = HammingIndex(index.n_bits).add(codes)
     among = _share_of_chance(base, _sample(codes, MAX_QUERIES), 1)  # the first is the code itself
-    if among > NEAR_CODES:
+    if among > NEAR_CODES_SHARE:
         return False
-    return _share_of_chance(base, sample, 0) > max(NEAR_QUERIES, (1 + among) / 2)
+    return _share_of_chance(base, sample, 0) > max(NEAR_QUERIES_SHARE, (1 + among) / 2)
 
 
 def _share_of_chance(index: HammingIndex, queries: Packed, rank: int) -> float:
@@ -60,7 +60,7 @@ def _share_of_chance(index: HammingIndex, queries: Packed, rank: int) -> float:
     shuffled = pack(bits[:, np.random.default_rng(0).permutation(index.n_bits)])
     chance = float(index.search(shuffled, 1)[0].mean())
     distance = float(index.search(queries, rank + 1)[0][:, rank].mean())
-    return distance / chance if chance >= MIN_CHANCE else 0.0
+    return distance / chance if chance >= MIN_CHANCE_BITS else 0.0
 
 
 def _sample(rows: NDArray[Scalar], max_rows: int) -> NDArray[Scalar]:

@@ -85,7 +85,7 @@ def test_an_error_names_its_file(client, folder, model, points):  # noqa: F811
 
 
 def test_no_scheduler_is_told_within_a_limit(monkeypatch):
-    monkeypatch.setattr(fleet, "CONNECT_TIMEOUT", 0.5)
+    monkeypatch.setattr(fleet, "CONNECT_TIMEOUT_SECONDS", 0.5)
     for address in ("tcp://127.0.0.1:9", "nonsense://x"):
         with (
             pytest.raises(ClusterError, match=f"no scheduler answers at {address}"),

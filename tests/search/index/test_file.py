@@ -28,10 +28,10 @@ def forge(good, body=None, **fields):
     """A file with other fields or content, and with matching checksums."""
     names = ("magic", "n_bits", "n", "next_id", "has_ids", "sum")
     head = dict(zip(names, file.FIELDS.unpack(good[: file.FIELDS.size]), strict=True))
-    body = good[file.HEADER :] if body is None else body
+    body = good[file.HEADER_BYTES :] if body is None else body
     packed = file.FIELDS.pack(*{**head, "sum": zlib.crc32(body), **fields}.values())
     start = packed + struct.pack("<I", zlib.crc32(packed))
-    return start.ljust(file.HEADER, b"\0") + body
+    return start.ljust(file.HEADER_BYTES, b"\0") + body
 
 
 def test_forging_nothing_gives_the_same_file(tmp_path):
@@ -45,7 +45,7 @@ def test_every_flipped_bit_is_found(tmp_path, with_ids, mmap):
     path = tmp_path / "i"
     good = make(path, with_ids)
     bits = np.random.default_rng(1).permutation(8 * len(good))[:FLIPS]
-    header = np.arange(8 * file.HEADER)
+    header = np.arange(8 * file.HEADER_BYTES)
     for bit in [*header, *bits]:
         content = bytearray(good)
         content[bit // 8] ^= 1 << (bit % 8)
@@ -100,7 +100,7 @@ def test_forged_headers(tmp_path, fields):
 def test_forged_ids(tmp_path, ids, message):
     path = tmp_path / "i"
     good = make(path)
-    body = bytearray(good[file.HEADER :])
+    body = bytearray(good[file.HEADER_BYTES :])
     body[-8 * len(ids) :] = np.array(ids, "<i8").tobytes()
     path.write_bytes(forge(good, bytes(body)))
     with pytest.raises(ValueError, match=message):
@@ -111,7 +111,7 @@ def test_forged_padding(tmp_path):
     path = tmp_path / "i"
     good = make(path)
     for at, message in [(40, "padding bits beyond n_bits=12"), (80, "between codes and ids")]:
-        body = bytearray(good[file.HEADER :])
+        body = bytearray(good[file.HEADER_BYTES :])
         body[at] |= 0x80
         path.write_bytes(forge(good, bytes(body)))
         with pytest.raises(ValueError, match=message):

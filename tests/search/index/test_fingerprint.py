@@ -132,7 +132,7 @@ def test_exact_files_without_one_are_what_they_were(tmp_path):
     assert marked[:48] == old_header(fields)[:48]
     assert marked[48:60] == bytes.fromhex(ONE) + struct.pack("<I", 1)
     assert marked[60:64] == struct.pack("<I", zlib.crc32(marked[:60]))
-    assert marked[file.HEADER :] == body
+    assert marked[file.HEADER_BYTES :] == body
 
 
 def test_approximate_files_without_one_are_what_they_were(tmp_path):

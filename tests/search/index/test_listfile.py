@@ -25,7 +25,7 @@ def make(path, n_lists=4):
 
 def plain(good):
     """The part that faiss wrote."""
-    return good[: -listfile.TRAILER]
+    return good[: -listfile.TRAILER_BYTES]
 
 
 def forge(inner, **fields):
@@ -33,7 +33,7 @@ def forge(inner, **fields):
     values = {"magic": listfile.MAGIC, "n_bits": 12, "next_id": 1000, "size": len(inner)}
     values |= {"sum": zlib.crc32(inner), **fields}
     head = listfile.FIELDS.pack(*values.values())
-    return inner + (head + struct.pack("<I", zlib.crc32(head))).ljust(listfile.TRAILER, b"\0")
+    return inner + (head + struct.pack("<I", zlib.crc32(head))).ljust(listfile.TRAILER_BYTES, b"\0")
 
 
 def same_answers(a, b):
@@ -102,7 +102,7 @@ def test_every_flipped_bit_is_found(tmp_path, n_lists):
     path = tmp_path / "i"
     good = make(path, n_lists)
     bits = np.random.default_rng(1).permutation(8 * len(good))[:FLIPS]
-    trailer = np.arange(8 * (len(good) - listfile.TRAILER), 8 * len(good))
+    trailer = np.arange(8 * (len(good) - listfile.TRAILER_BYTES), 8 * len(good))
     for bit in [*bits, *trailer, *range(8 * 40)]:
         content = bytearray(good)
         content[bit // 8] ^= 1 << (bit % 8)

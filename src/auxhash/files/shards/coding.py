@@ -3,7 +3,7 @@
 import json
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,6 +13,9 @@ from auxhash.compute.arrays import AnyArray
 from auxhash.files.parquetfiles import arrow_errors, values_of
 from auxhash.files.shards.places import FileAt, folder_of, inside
 from auxhash.files.shards.reading import Columns, chunks
+
+if TYPE_CHECKING:
+    import pyarrow as arrow
 
 KEY = b"auxhash"  # of the file's metadata, which say what the codes were made of
 CODES_PER_WRITE = 1 << 16
@@ -135,13 +138,13 @@ def read(address: str) -> CodesInFolder:
     return CodesInFolder(codes, n_bits, fingerprint, values_of(table["id"], address, "id"))
 
 
-def _table(batches: list[Any], schema: Any) -> Any:
+def _table(batches: list["arrow.RecordBatch"], schema: "arrow.Schema") -> "arrow.Table":
     import pyarrow as arrow
 
     return arrow.Table.from_batches(batches).cast(schema).combine_chunks()
 
 
-def _column(codes: NDArray[np.uint8], width: int) -> Any:
+def _column(codes: NDArray[np.uint8], width: int) -> "arrow.FixedSizeBinaryArray":
     """Packed codes as Arrow's column of so many bytes each."""
     import pyarrow as arrow
 

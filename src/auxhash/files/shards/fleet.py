@@ -8,11 +8,14 @@ from typing import Any
 import distributed
 
 from auxhash.compute.cluster import NO_WORKERS, SECONDS_PER_POLL, Cluster, ClusterError
+from auxhash.compute.context import Common
+from auxhash.compute.threads import Item, Output
 from auxhash.compute.words import count
+from auxhash.files.shards.folder import FileWork
 
 LOCAL = "local"
-CONNECT_TIMEOUT = 20.0  # seconds
-FILE_TIMEOUT = 3600.0  # seconds in which no file is done
+CONNECT_TIMEOUT_SECONDS = 20.0
+FILE_TIMEOUT_SECONDS = 3600.0  # in which no file is done
 FILES_PER_THREAD = 4  # of the cluster, given out before the first of them is done
 
 
@@ -28,16 +31,16 @@ class Fleet:
 
     def each(
         self,
-        work: Callable[..., Any],
-        items: Sequence[Any],
-        shared: Any,
+        work: FileWork[Item, Common, Output],
+        items: Sequence[Item],
+        shared: Common,
         tell: Callable[[int], None],
-    ) -> Iterator[tuple[int, Any]]:
+    ) -> Iterator[tuple[int, Output]]:
         """See `shards.folder.Runner`."""
         client = self.cluster.client
         # A task, not `scatter`: Dask can give it again if the worker that holds it is lost.
         shared_task = client.submit(_identity, shared, pure=False)
-        waiting: dict[Any, int] = {}
+        waiting: dict[distributed.Future, int] = {}
         left = iter(enumerate(items))
         last = time.monotonic()
         empty: float | None = None
@@ -70,7 +73,7 @@ class Fleet:
                 tell(points)
                 yield number, result
 
-    def _result(self, future: Any, item: Any) -> Any:
+    def _result(self, future: distributed.Future, item: object) -> Any:
         try:
             return future.result(timeout=self.cluster.timeout)
         except distributed.KilledWorker:
@@ -97,28 +100,28 @@ def fleet_at(address: str, n_workers: int | None) -> Iterator[Fleet]:
             ) as cluster,
             distributed.Client(cluster) as client,
         ):
-            yield Fleet(Cluster(client, FILE_TIMEOUT))
+            yield Fleet(Cluster(client, FILE_TIMEOUT_SECONDS))
         return
     try:
-        client = distributed.Client(address, timeout=CONNECT_TIMEOUT)
+        client = distributed.Client(address, timeout=CONNECT_TIMEOUT_SECONDS)
     except (OSError, ValueError) as error:
         raise ClusterError(
-            f"no scheduler answers at {address} within {CONNECT_TIMEOUT:g} seconds ({error}): "
-            "start one with `dask scheduler`, which says its address"
+            f"no scheduler answers at {address} within {CONNECT_TIMEOUT_SECONDS:g} seconds "
+            f"({error}): start one with `dask scheduler`, which says its address"
         ) from None
     with client:
-        yield Fleet(Cluster(client, FILE_TIMEOUT))
+        yield Fleet(Cluster(client, FILE_TIMEOUT_SECONDS))
 
 
-def _up_to(left: Iterator[Any], n: int) -> list[Any]:
+def _up_to(left: Iterator[Item], n: int) -> list[Item]:
     return [item for _, item in zip(range(n), left, strict=False)]
 
 
-def _identity(value: Any) -> Any:
+def _identity(value: Common) -> Common:
     return value
 
 
-def _worked(work: Callable[..., Any], item: Any, shared: Any) -> tuple[Any, int]:
+def _worked(work: FileWork[Item, Common, Output], item: Item, shared: Common) -> tuple[Output, int]:
     """Result of the work, and the number of points that it reported."""
     counts: list[int] = []
     return work(item, shared, counts.append), sum(counts)

@@ -8,15 +8,19 @@ import warnings
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, NamedTuple, Protocol
+from typing import NamedTuple, Protocol
 
+from auxhash.compute.context import Common
 from auxhash.compute.fingerprint import OtherModelError, UnknownModelWarning
+from auxhash.compute.threads import Item, Output
 from auxhash.compute.words import count
 from auxhash.files.report import columns
 from auxhash.files.shards import coding, places, reading
 from auxhash.files.shards.coding import Coding, Encodes, Origin
 from auxhash.files.shards.places import FileAt
 from auxhash.files.shards.reading import Columns, Look
+
+FileWork = Callable[[Item, Common, Callable[[int], None]], Output]
 
 MAX_NAMED = 3  # files or columns that a message names
 
@@ -34,11 +38,11 @@ class Runner(Protocol):
 
     def each(
         self,
-        work: Callable[..., Any],
-        items: Sequence[Any],
-        shared: Any,
+        work: FileWork[Item, Common, Output],
+        items: Sequence[Item],
+        shared: Common,
         tell: Callable[[int], None],
-    ) -> Iterator[tuple[int, Any]]:
+    ) -> Iterator[tuple[int, Output]]:
         """Run work(item, shared, tell) for all items; yield each item's number and its result.
 
         `tell` is called with the numbers of points that were encoded; on a cluster, file by file.
@@ -50,11 +54,11 @@ class Here:
 
     def each(
         self,
-        work: Callable[..., Any],
-        items: Sequence[Any],
-        shared: Any,
+        work: FileWork[Item, Common, Output],
+        items: Sequence[Item],
+        shared: Common,
         tell: Callable[[int], None],
-    ) -> Iterator[tuple[int, Any]]:
+    ) -> Iterator[tuple[int, Output]]:
         for number, item in enumerate(items):
             yield number, work(item, shared, tell)
 
@@ -151,9 +155,8 @@ class Folder:
         known = [target for target in targets if target in there]
         foreign = sorted(place.name for place in there - set(targets) if place.suffix == ".parquet")
         if foreign:
-            examples = ", ".join(foreign[:MAX_NAMED]) + (
-                ", ..." if len(foreign) > MAX_NAMED else ""
-            )
+            more = ["..."] if len(foreign) > MAX_NAMED else []
+            examples = ", ".join([*foreign[:MAX_NAMED], *more])
             warnings.warn(
                 f"{self.output} holds {count(len(foreign), 'file')} of no file that matches "
                 f"{self.pattern} ({examples}): whoever reads the folder reads them, too",

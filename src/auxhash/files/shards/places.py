@@ -5,10 +5,13 @@ import secrets
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import IO, TYPE_CHECKING, NamedTuple
 
 from auxhash.compute.extras import install
-from auxhash.files.writing import writing
+from auxhash.files.writing import MAX_NAME_CHARACTERS, writing
+
+if TYPE_CHECKING:
+    from fsspec import AbstractFileSystem
 
 WILD = re.compile(r"[*?\[]")
 # Facts that file systems state of a file, and that change with its content.
@@ -19,7 +22,7 @@ TEMPORARY = re.compile(r"\.(.{1,50})\.[0-9a-f]{8}")
 class FileAt(NamedTuple):
     """A file, or where one is to be."""
 
-    system: Any  # fsspec's file system
+    system: "AbstractFileSystem"
     path: str
 
     def __str__(self) -> str:
@@ -41,19 +44,20 @@ class FileAt(NamedTuple):
         info = self.system.info(self.path)
         return repr([(name, str(info[name])) for name in CHANGING if name in info])
 
-    def open(self) -> Any:
+    def open(self) -> IO[bytes]:
         """The file, to be read as bytes."""
-        return self.system.open(self.path, "rb")
+        opened: IO[bytes] = self.system.open(self.path, "rb")
+        return opened
 
     @contextmanager
-    def writing(self) -> Iterator[Any]:
+    def writing(self) -> Iterator[IO[bytes]]:
         """A file to write bytes to; it appears in this place complete, and only on success."""
         if is_local(self.system):
             with writing(Path(self.path)) as temporary, temporary.open("wb") as out:
                 yield out
             return
         folder, _, name = self.path.rpartition("/")
-        hidden = f"{folder}/.{name[:50]}.{secrets.token_hex(4)}"
+        hidden = f"{folder}/.{name[:MAX_NAME_CHARACTERS]}.{secrets.token_hex(4)}"
         self.system.makedirs(folder, exist_ok=True)
         try:
             with self.system.open(hidden, "wb") as out:
@@ -105,7 +109,7 @@ def inside(folder: FileAt) -> list[FileAt]:
 
 def remove_leftovers(folder: FileAt, targets: Iterable[FileAt]) -> None:
     """Remove what is left of files whose writers were killed in the middle."""
-    names = {(target.path.rpartition("/")[0], target.name[:50]) for target in targets}
+    names = {(one.path.rpartition("/")[0], one.name[:MAX_NAME_CHARACTERS]) for one in targets}
     for place in inside(folder):
         left = TEMPORARY.fullmatch(place.name)
         if left and (place.path.rpartition("/")[0], left[1]) in names:
@@ -113,11 +117,11 @@ def remove_leftovers(folder: FileAt, targets: Iterable[FileAt]) -> None:
                 place.system.rm_file(place.path)
 
 
-def is_local(system: Any) -> bool:
+def is_local(system: "AbstractFileSystem") -> bool:
     return "file" in ([system.protocol] if isinstance(system.protocol, str) else system.protocol)
 
 
-def _system(address: str) -> tuple[Any, str]:
+def _system(address: str) -> tuple["AbstractFileSystem", str]:
     try:
         from fsspec.core import url_to_fs
     except ImportError:

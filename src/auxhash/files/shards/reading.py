@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import IO, TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -12,9 +12,12 @@ from auxhash.files.parquetfiles import Chosen, Parquet, check_nulls, choose, is_
 from auxhash.files.shards.places import FileAt
 from auxhash.files.tables import check_features, check_finite
 
+if TYPE_CHECKING:
+    import pyarrow as arrow
+
 KINDS = (".parquet", ".npy")
 NUMBERS_PER_CHUNK = 1 << 20  # about
-MAX_ROWS = 4096  # per chunk
+MAX_ROWS_PER_CHUNK = 4096
 NUMBERED = "row numbers"  # the ids of .npy files
 
 
@@ -44,15 +47,15 @@ class Look(NamedTuple):
 
 class Chunk(NamedTuple):
     X: AnyArray
-    ids: Any  # Arrow's column
+    ids: "arrow.Array"
 
 
 def look(place: FileAt, columns: Columns) -> Look:
     """Look at a file's columns, and at its first row."""
     mark = place.mark()
     if place.suffix == ".npy":
-        with place.open() as file:
-            shape, _ = _header(place, file)
+        with place.open() as opened:
+            shape, _ = _header(place, opened)
         return Look(shape[0], mark, (), shape[1], NUMBERED, False)
     with place.open() as opened:
         file = Parquet(str(place), opened)
@@ -78,7 +81,7 @@ def chunks(place: FileAt, columns: Columns, first_id: int) -> Iterator[Chunk]:
         yield Chunk(X, ids)
 
 
-def _of_npy(place: FileAt, columns: Columns) -> Iterator[tuple[AnyArray, Any]]:
+def _of_npy(place: FileAt, columns: Columns) -> Iterator[tuple[AnyArray, None]]:
     with place.open() as file:
         shape, dtype = _header(place, file)
         n, width = shape
@@ -91,7 +94,7 @@ def _of_npy(place: FileAt, columns: Columns) -> Iterator[tuple[AnyArray, Any]]:
             yield np.frombuffer(data, dtype).reshape(rows, width), None
 
 
-def _of_parquet(place: FileAt, columns: Columns) -> Iterator[tuple[AnyArray, Any]]:
+def _of_parquet(place: FileAt, columns: Columns) -> Iterator[tuple[AnyArray, "arrow.Array"]]:
     with place.open() as opened:
         file, first = Parquet(str(place), opened), 0
         chosen, _ = _chosen(file.schema, place, columns)
@@ -105,10 +108,10 @@ def _of_parquet(place: FileAt, columns: Columns) -> Iterator[tuple[AnyArray, Any
 
 def rows_at_once(width: int) -> int:
     """Number of rows of this width that are read at once."""
-    return max(1, min(MAX_ROWS, NUMBERS_PER_CHUNK // max(1, width)))
+    return max(1, min(MAX_ROWS_PER_CHUNK, NUMBERS_PER_CHUNK // max(1, width)))
 
 
-def _header(place: FileAt, file: Any) -> tuple[tuple[int, int], np.dtype[Any]]:
+def _header(place: FileAt, file: IO[bytes]) -> tuple[tuple[int, int], np.dtype]:
     """Shape and type of the array of a .npy file, whose numbers follow."""
     size = place.system.size(place.path)
     fault = f"{place} is not a whole .npy file"
@@ -124,7 +127,9 @@ def _header(place: FileAt, file: Any) -> tuple[tuple[int, int], np.dtype[Any]]:
     return (shape[0], shape[1]), dtype
 
 
-def _chosen(schema: Any, place: FileAt, columns: Columns) -> tuple[Chosen, Any]:
+def _chosen(
+    schema: "arrow.Schema", place: FileAt, columns: Columns
+) -> tuple[Chosen, "arrow.DataType"]:
     """The columns of features, and the type of the ids."""
     from pyarrow import types
 

@@ -28,7 +28,7 @@ from auxhash.search.index.tables import TableDistances, as_tables
 
 Stored = TypeVar("Stored", bound=np.generic)
 
-TRAINING_PER_LIST = 64  # training points
+CODES_PER_CENTRE = 64  # that centres are learnt from
 KMEANS_ROUNDS = 8
 
 
@@ -70,14 +70,14 @@ class ApproximateIndex:
     def __repr__(self) -> str:
         return f"ApproximateIndex({count(len(self), 'code')} of {count(self.n_bits, 'bit')})"
 
-    def __getstate__(self) -> dict[str, Any]:
+    def __getstate__(self) -> dict[str, object]:
         with self._using:
             state = {name: value for name, value in vars(self).items() if name != "_using"}
             if self._index is not None:
                 state["_index"] = import_faiss().serialize_index_binary(self._index)
         return state
 
-    def __setstate__(self, state: dict[str, Any]) -> None:
+    def __setstate__(self, state: dict[str, object]) -> None:
         vars(self).update(state)
         if self._index is not None:
             self._index = import_faiss().deserialize_index_binary(self._index)
@@ -267,7 +267,7 @@ class ApproximateIndex:
             )
         index = _empty(8 * packed.shape[1], n_lists)
         index.cp.niter, index.cp.min_points_per_centroid = KMEANS_ROUNDS, 1
-        spread = np.linspace(0, len(packed) - 1, min(len(packed), TRAINING_PER_LIST * n_lists))
+        spread = np.linspace(0, len(packed) - 1, min(len(packed), CODES_PER_CENTRE * n_lists))
         index.train(np.ascontiguousarray(packed[spread.astype(np.int64)]))
         return index
 

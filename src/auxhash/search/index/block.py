@@ -13,7 +13,7 @@ import zlib
 
 from auxhash.compute.fingerprint import checked
 
-SIZE = 64
+BLOCK_BYTES = 64
 FINGERPRINT_AT = 48  # where the fingerprint begins
 
 
@@ -22,14 +22,14 @@ def sealed(fields: bytes, fingerprint: str | None = None) -> bytes:
     mark = checked("fingerprint", fingerprint)
     block = (fields + _sum(fields)).ljust(FINGERPRINT_AT, b"\0")
     if mark is None:
-        return block.ljust(SIZE, b"\0")
+        return block.ljust(BLOCK_BYTES, b"\0")
     block += bytes.fromhex(mark) + struct.pack("<I", 1)
     return block + _sum(block)
 
 
 def opened(block: bytes, size: int) -> tuple[bytes, str | None] | None:
     """Return the fields, of `size` bytes, and the fingerprint; None if the block is damaged."""
-    if len(block) < SIZE:
+    if len(block) < BLOCK_BYTES:
         return None
     fields, mark = block[:size], block[FINGERPRINT_AT:]
     fingerprint = mark[:8].hex() if any(mark) else None

@@ -33,7 +33,7 @@ from auxhash.search.index.state import first_twice
 
 MAGIC = b"AUXHIDX1"
 FIELDS = struct.Struct("<8sQQQQI")
-HEADER = block.SIZE
+HEADER_BYTES = block.BLOCK_BYTES
 BYTES_PER_STEP = 1 << 24  # bytes checked or written per step
 
 
@@ -51,7 +51,7 @@ def write(path: str | os.PathLike[str], content: IndexContent) -> None:
     """Write beside `path` and move into place, so that no half-written file is ever seen."""
     n = content.planes.shape[1]
     with writing(Path(path)) as temporary, temporary.open("wb") as file:
-        file.write(bytes(HEADER))
+        file.write(bytes(HEADER_BYTES))
         check = 0
         for part in _parts(content):
             check = zlib.crc32(part, check)
@@ -74,11 +74,11 @@ class IndexHeader(NamedTuple):
 
     @property
     def codes_end(self) -> int:
-        return HEADER + n_bytes(self.n_bits) * self.n
+        return HEADER_BYTES + n_bytes(self.n_bits) * self.n
 
     @property
     def ids_start(self) -> int:
-        return HEADER + _padded(n_bytes(self.n_bits) * self.n)
+        return HEADER_BYTES + _padded(n_bytes(self.n_bits) * self.n)
 
     @property
     def size(self) -> int:
@@ -110,12 +110,12 @@ def read(
             raw = np.fromfile(file, np.uint8, header.size)
     if len(raw) != header.size:
         raise ValueError(f"{path} changed while it was read")
-    planes = raw[HEADER : header.codes_end].reshape(n_bytes(header.n_bits), header.n)
+    planes = raw[HEADER_BYTES : header.codes_end].reshape(n_bytes(header.n_bits), header.n)
     ids = None
     if header.has_ids:
         ids = raw[header.ids_start :].view("<i8").astype(np.int64, copy=False)
     if check:
-        if _sum(raw[HEADER:]) != header.sum:
+        if _sum(raw[HEADER_BYTES:]) != header.sum:
             raise ValueError(f"{path} is damaged: its codes and ids do not match their checksum")
         _check_codes(path, planes, header.n_bits)
         if raw[header.codes_end : header.ids_start].any():
@@ -139,7 +139,7 @@ def check_ids(path: str | os.PathLike[str], ids: NDArray[np.int64], next_id: int
 
 def _header(path: str | os.PathLike[str], file: BinaryIO, size: int | None) -> IndexHeader:
     """Read the header; ValueError unless it is complete, valid and fits the size of the file."""
-    start = file.read(HEADER)
+    start = file.read(HEADER_BYTES)
     if start[: len(MAGIC)] != MAGIC:
         raise ValueError(f"{path} is not an index saved by auxhash")
     content = block.opened(start, FIELDS.size)
@@ -187,4 +187,4 @@ def _parts(content: IndexContent) -> list[memoryview]:
 
 
 def _padded(size: int) -> int:
-    return -(-size // HEADER) * HEADER
+    return -(-size // HEADER_BYTES) * HEADER_BYTES

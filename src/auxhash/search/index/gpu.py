@@ -3,6 +3,7 @@
 from typing import Any, Protocol
 
 import numpy as np
+from numpy.typing import NDArray
 
 from auxhash.codes import Packed, to_words
 from auxhash.compute.arrays import AnyArray
@@ -13,14 +14,14 @@ from auxhash.search.index.tables import TableDistances, Tables
 
 MAX_CANDIDATES = 4096  # per query, that are sorted together, as in scan.cu
 CANDIDATES_PER_K = 4  # that a radius is estimated for
-MIN_COUNTED = 8  # candidates in the sample of the codes that the estimate is made from
+MIN_SAMPLED_CANDIDATES = 8  # in the sample of the codes that the estimate is made from
 MAX_K = 512  # for which candidates are sorted together
 MAX_BITS = 512  # of a code
 QUERIES_PER_TILE, CODES_PER_THREAD = 64, 4  # as in scan.cu
 QUERIES_PER_CALL = 16_384  # their candidates take 0.5 GB
-MIN_SAMPLE = 4096  # codes that a radius is estimated from
+MIN_SAMPLED_CODES = 4096  # that a radius is estimated from
 BLOCKS_PER_QUERY = 8  # that count distances
-SORTING_THREADS = 1024  # per block
+SORTING_THREADS_PER_BLOCK = 1024
 TABLES_PER_CALL = 1 << 18  # of single bytes, 1 kB each
 TABLE_BINS, TABLE_CODES_PER_THREAD = 1024, 16  # as in tablescan.cu
 MAX_TABLE_CODES = 1 << 32  # whose positions fit into a key
@@ -124,13 +125,15 @@ class DeviceCodes:
 
         For 0, return the exact bin of the k-th nearest.
         """
-        stride = max(1, min(wanted // MIN_COUNTED, self.n // MIN_SAMPLE))
+        stride = max(1, min(wanted // MIN_SAMPLED_CANDIDATES, self.n // MIN_SAMPLED_CODES))
         bins = self.device.zeros((len(asked), asked.widest + 1), np.uint32)
         asked.histogram(stride, bins)
         enough = np.cumsum(bins, axis=1) >= (-(-wanted // stride) if wanted else k)
         return enough.argmax(axis=1).astype(np.int32)
 
-    def _within(self, asked: DeviceQueries, radius: AnyArray, k: int) -> Any:
+    def _within(
+        self, asked: DeviceQueries, radius: AnyArray, k: int
+    ) -> tuple[NDArray[np.bool_], AnyArray]:
         """Return a mask of the queries with k codes or more within their radius, and not too many.
 
         With it, the keys of the k nearest of these queries.
@@ -140,7 +143,7 @@ class DeviceCodes:
         counts = device.zeros(n, np.uint32)
         asked.gather(radius, keys, counts)
         arguments = keys, counts, MAX_CANDIDATES, k, least
-        device.kernels(scan.__file__, SORTING_THREADS)("least", n, *arguments)
+        device.kernels(scan.__file__, SORTING_THREADS_PER_BLOCK)("least", n, *arguments)
         done = device.fetch((counts >= k) & (counts <= MAX_CANDIDATES))
         return done, device.fetch(least)[done]
 
@@ -185,7 +188,7 @@ class HammingQueries:
         return distances.astype(np.int32), positions.astype(np.int64)
 
     @property
-    def _base(self) -> tuple[Any, int]:
+    def _base(self) -> tuple[AnyArray, int]:
         return self.codes.words, self.codes.n
 
     @property
@@ -233,6 +236,6 @@ class TableQueries:
         return bits.view(np.float32), (keys & np.uint64((1 << 32) - 1)).astype(np.int64)
 
     @property
-    def _arguments(self) -> tuple[Any, ...]:
+    def _arguments(self) -> tuple[object, ...]:
         codes = self.codes
         return codes.words, codes.n, codes.words.shape[1], self.tables, codes.n_bytes, *self.bins

@@ -4,7 +4,8 @@ import os
 import threading
 from collections.abc import Callable
 from functools import cached_property
-from typing import Any, Self
+from types import ModuleType
+from typing import Any, Self, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,7 +13,7 @@ from numpy.typing import NDArray
 from auxhash.codes import MOST_BITS, Packed, as_packed, n_bytes
 from auxhash.compute import checks, context
 from auxhash.compute import device as devices
-from auxhash.compute.arrays import ArrayLike
+from auxhash.compute.arrays import AnyArray, ArrayLike
 from auxhash.compute.faiss import import_faiss
 from auxhash.compute.fingerprint import checked, match
 from auxhash.compute.words import count
@@ -20,6 +21,8 @@ from auxhash.search.index import file, scan
 from auxhash.search.index.gpu import refusal
 from auxhash.search.index.state import Ids, IndexState
 from auxhash.search.index.tables import VALUES, TableDistances, as_tables
+
+Ranked = TypeVar("Ranked", scan.Distances, TableDistances)
 
 
 class HammingIndex:
@@ -67,7 +70,7 @@ class HammingIndex:
     def __repr__(self) -> str:
         return f"HammingIndex({count(len(self), 'code')} of {count(self.n_bits, 'bit')})"
 
-    def __getstate__(self) -> dict[str, Any]:
+    def __getstate__(self) -> dict[str, object]:
         now = self._state
         names = ("n_bits", "n_jobs", "device", "fingerprint")
         parts = now.planes[:, : now.n], now.own_ids, now.next_id
@@ -134,8 +137,7 @@ class HammingIndex:
         Each is of shape (n_queries, k), or (n_queries, n) where the index holds n < k codes.
         """
         state, queries = self._start_search(), as_queries(codes, self.n_bits)
-        distances, ids = self._nearest(state.nearest, queries, k, codes)
-        return distances, ids
+        return self._nearest(state.nearest, queries, k, codes)
 
     def search_tables(
         self, tables: ArrayLike, k: int, among: ArrayLike | None = None
@@ -156,8 +158,7 @@ class HammingIndex:
         state, checked = self._start_search(), as_tables(tables, self.n_bits)
         if among is not None:
             state = state.among(among)
-        distances, ids = self._nearest(state.nearest_by_tables, checked, k, tables)
-        return distances, ids
+        return self._nearest(state.nearest_by_tables, checked, k, tables)
 
     def prefix(self, n_bits: int) -> "HammingIndex":
         """Return an index of the first bits of all codes that are here now, in the same memory.
@@ -273,21 +274,23 @@ class HammingIndex:
             raise ValueError("the index is empty: add codes before searching")
         return state
 
-    def _nearest(self, search: Callable[..., Any], queries: Any, k: int, asked: ArrayLike) -> Any:
+    def _nearest(
+        self, search: Callable[..., tuple[Ranked, Ids]], queries: AnyArray, k: int, asked: ArrayLike
+    ) -> tuple[Ranked, Ids]:
         """Search on the device, and answer on that of `asked`, the queries as they came."""
         k = checks.integer("k", k, 1)
         with context.using(n_jobs=self.n_jobs):
             try:
-                nearest = search(queries, k, self._device)
+                distances, ids = search(queries, k, self._device)
             except MemoryError:
                 if self.device != "auto" or self._device is devices.CPU:
                     raise
                 self._device = devices.CPU
-                nearest = search(queries, k)
-        return tuple(devices.like(asked, part) for part in nearest)
+                distances, ids = search(queries, k)
+        return devices.like(asked, distances), devices.like(asked, ids)
 
 
-def _additive(faiss: Any, state: IndexState, codebook: NDArray[np.float32]) -> Any:
+def _additive(faiss: ModuleType, state: IndexState, codebook: NDArray[np.float32]) -> Any:
     """Return an index of faiss in which a code is the sum of the rows of a codebook."""
     width = len(state.planes)
     if codebook.ndim != 3 or codebook.shape[:2] != (width, VALUES):

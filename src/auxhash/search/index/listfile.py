@@ -23,6 +23,7 @@ import os
 import struct
 import zlib
 from pathlib import Path
+from types import ModuleType
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -37,7 +38,7 @@ from auxhash.search.index.state import Ids
 
 MAGIC = b"AUXHIVF1"
 KIND = b"IBwF"  # how faiss begins the file
-TRAILER = block.SIZE
+TRAILER_BYTES = block.BLOCK_BYTES
 FIELDS = struct.Struct("<8sQQQI")
 
 
@@ -53,7 +54,7 @@ class ListsContent(NamedTuple):
 
 def write(
     path: str | os.PathLike[str],
-    faiss: Any,
+    faiss: ModuleType,
     index: Any,
     n_bits: int,
     next_id: int,
@@ -107,7 +108,7 @@ def _trailer(
     path: str | os.PathLike[str], raw: NDArray[np.uint8]
 ) -> tuple[int | None, int | None, int, str | None]:
     """n_bits, next_id, size of faiss's part, fingerprint; all but the size None if by faiss."""
-    last = raw[-TRAILER:].tobytes()
+    last = raw[-TRAILER_BYTES:].tobytes()
     if last[: len(MAGIC)] != MAGIC:
         return None, None, len(raw), None
     content = block.opened(last, FIELDS.size)
@@ -115,7 +116,7 @@ def _trailer(
         raise ValueError(f"{path} is damaged: its last bytes do not match their sum")
     fields, fingerprint = content
     _, n_bits, next_id, size, check = FIELDS.unpack(fields)
-    if size != len(raw) - TRAILER or zlib.crc32(raw[:-TRAILER].data) != check:
+    if size != len(raw) - TRAILER_BYTES or zlib.crc32(raw[:-TRAILER_BYTES].data) != check:
         raise ValueError(f"{path} is damaged: its lists do not match their sum")
     if not 1 <= n_bits <= MOST_BITS or next_id > LARGEST_ID + 1:
         raise ValueError(f"{path} is damaged: it says n_bits={n_bits}, next_id={next_id}")
@@ -147,7 +148,7 @@ class _Reader:
     def numbers(self, count: int) -> Ids:
         return self.take(8 * count).view("<i8").astype(np.int64)
 
-    def expect(self, right: Any, what: str, value: Any) -> None:
+    def expect(self, right: object, what: str, value: object) -> None:
         if value != right:
             raise self.wrong(f"{what} is {value!r}, and must be {right!r}")
 

@@ -7,8 +7,6 @@ A query whose buckets hold too many codes (learned codes crowd) is scanned inste
 always exact.
 """
 
-from typing import Any
-
 import numpy as np
 
 from auxhash.codes import Packed, popcount
@@ -100,7 +98,7 @@ def _table(low: AnyArray, high: AnyArray, n: int, start: AnyArray, order: AnyArr
 @kernel
 def _distance(
     planes: AnyArray, code: int, query: AnyArray, first: int, last: int, most: int
-) -> Any:
+) -> np.int64:
     """Return the distance over the bytes first..last-1, or, above `most`, any larger number."""
     d = np.uint64(0)
     for p in range(first, last):
@@ -111,7 +109,7 @@ def _distance(
 
 
 @kernel
-def _bucket(query: AnyArray, part: int, probe: int) -> Any:
+def _bucket(query: AnyArray, part: int, probe: int) -> np.int64:
     """Return the query's own bucket for probe 0, and those one bit away for probes 1..16."""
     key = np.int64(query[2 * part]) + 256 * np.int64(query[2 * part + 1])
     return key if probe == 0 else key ^ (1 << (probe - 1))
@@ -126,7 +124,7 @@ def _look_up(
     start: AnyArray,
     order: AnyArray,
     cost: AnyArray,
-) -> Any:
+) -> tuple[scan.Positions, scan.Distances, scan.Positions]:
     """Return the stops of each query's results, distances, positions; cost -1 asks for a scan."""
     m, n, n_bytes = len(start), order.shape[1], len(planes)
     probes = 1 + PART_BITS * reach

@@ -52,7 +52,7 @@ class NamedIndex:
     def __repr__(self) -> str:
         return f"NamedIndex({self.index!r})"
 
-    def __getstate__(self) -> dict[str, Any]:
+    def __getstate__(self) -> dict[str, object]:
         """Copy the index, at one moment, and its names."""
         with self._using:
             return {"index": copy.copy(self.index), "names": dict(self._names)}

@@ -22,7 +22,7 @@ import numpy as np
 from auxhash.search.index import block
 
 MAGIC = b"AUXHNAM1"
-TRAILER = block.SIZE
+TRAILER_BYTES = block.BLOCK_BYTES
 FIELDS = struct.Struct("<8sQQI")
 
 
@@ -54,7 +54,7 @@ def read(path: str | os.PathLike[str]) -> tuple[dict[int, str], int]:
     with open(path, "rb") as file:
         end = _trailer(path, file)
         file.seek(end.size)
-        content = file.read()[:-TRAILER]
+        content = file.read()[:-TRAILER_BYTES]
     if zlib.crc32(content) != end.sum or 8 * end.n > len(content):
         raise ValueError(f"{path} is damaged: its names do not match their checksum")
     ids = np.frombuffer(content[: 8 * end.n], "<i8").tolist()
@@ -76,12 +76,12 @@ def _trailer(path: str | os.PathLike[str], file: BinaryIO) -> _Trailer:
     if content is None or content[1] is not None:  # the index's own part states the model
         raise ValueError(f"{path} is damaged: its last bytes do not match their checksum")
     trailer = _Trailer(*FIELDS.unpack(content[0])[1:])
-    if trailer.size > file.seek(0, os.SEEK_END) - TRAILER:
+    if trailer.size > file.seek(0, os.SEEK_END) - TRAILER_BYTES:
         raise ValueError(f"{path} is truncated: it should hold an index of {trailer.size} bytes")
     return trailer
 
 
 def _last(file: BinaryIO) -> bytes:
     """Read the last 64 bytes, or fewer of a shorter file."""
-    file.seek(max(0, file.seek(0, os.SEEK_END) - TRAILER))
+    file.seek(max(0, file.seek(0, os.SEEK_END) - TRAILER_BYTES))
     return file.read()

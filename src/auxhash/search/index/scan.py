@@ -22,7 +22,7 @@ from auxhash.compute.kernels import intrinsic, kernel
 
 Planes = NDArray[np.uint8]  # (n_bytes, n)
 Bytes = NDArray[np.uint8]  # (n,)
-Integers = NDArray[np.integer[Any]]  # of bits, or of codes
+Integers = NDArray[np.integer]  # of bits, or of codes
 Distances = NDArray[np.int32]
 Positions = NDArray[np.int64]
 
@@ -38,7 +38,7 @@ def to_planes(packed: Packed) -> Planes:
     return np.ascontiguousarray(packed.T)
 
 
-def read_only(array: AnyArray) -> Any:
+def read_only(array: AnyArray) -> AnyArray:
     """Return a read-only view: codes of a request or a file are, and kernels compile once."""
     view = array.view()
     view.flags.writeable = False
@@ -65,16 +65,8 @@ def nearest(planes: Planes, n: int, queries: Packed, k: int) -> tuple[Distances,
 
     def search(task: tuple[slice, int]) -> None:
         rows, p = task
-        _nearest(
-            planes,
-            pieces[p].start,
-            pieces[p].stop,
-            queries[rows],
-            k,
-            *scratch(widest),
-            near[p, rows],
-            where[p, rows],
-        )
+        piece, out = pieces[p], (near[p, rows], where[p, rows])
+        _nearest(planes, piece.start, piece.stop, queries[rows], k, *scratch(widest), *out)
 
     with context.using(n_jobs=count):
         threads.run_kernels(search, [(rows, p) for rows in groups for p in range(len(pieces))])
@@ -269,7 +261,7 @@ def append(
 
 
 @kernel
-def _bound(near: Integers, count: int, k: int, bins: Integers) -> Any:
+def _bound(near: Integers, count: int, k: int, bins: Integers) -> tuple[int, int]:
     """Return the k-th smallest distance, and how many of the k smallest are equal to it."""
     bins[:] = 0
     for i in range(count):
@@ -297,7 +289,7 @@ def move_up(near: Integers, where: Positions, count: int, bound: int, ties: int)
 
 
 @kernel
-def _keep(near: Integers, where: Positions, count: int, k: int, bins: Integers) -> Any:
+def _keep(near: Integers, where: Positions, count: int, k: int, bins: Integers) -> tuple[int, int]:
     """Keep the k nearest, in their order; return how many, and the limit for further codes."""
     if count < k:
         return count, len(bins)
@@ -328,7 +320,7 @@ def _rank(
 @kernel
 def _guess(
     planes: Planes, first: int, last: int, query: Packed, k: int, block: Integers, bins: Integers
-) -> Any:
+) -> int:
     """Estimate a radius that holds the k nearest and not many more, from one run in SAMPLE.
 
     Without it, the candidates of a large k would be sifted again and again as the limit falls.
@@ -359,7 +351,7 @@ def _sift(
     limit: Integers,
     block: Integers,
     bins: Integers,
-) -> Any:
+) -> tuple[Integers, Positions, Positions]:
     """Return candidates for the k nearest, below `limit`: distances, positions and counts."""
     n = last - first
     crowd = min(n, k + max(k, 64))  # number of candidates at which all but k are dropped
@@ -414,7 +406,7 @@ def _nearest(
 @kernel
 def _within(
     planes: Planes, first: int, last: int, queries: Packed, radius: int, block: Integers
-) -> Any:
+) -> tuple[Positions, Distances, Positions]:
     """Return stops, distances and positions; those of query q are [stops[q]:stops[q + 1]]."""
     room = 2 * len(block)
     near, where = np.empty(room, np.int32), np.empty(room, np.int64)
@@ -448,7 +440,7 @@ def _within(
 
 
 @kernel
-def grown(array: AnyArray) -> Any:
+def grown(array: AnyArray) -> AnyArray:
     """Return a copy of twice the length, whose second half is not set."""
     larger = np.empty(2 * len(array), array.dtype)
     for i in range(len(array)):  # a slice would take numba seconds more to compile

@@ -2,12 +2,16 @@
 
 import json
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from auxhash.compute.arrays import Array, ArrayLike, Numbers
 from auxhash.compute.extras import install
+
+if TYPE_CHECKING:
+    import pandas
+    from matplotlib.figure import Figure
 
 
 @dataclass(frozen=True, eq=False)
@@ -63,7 +67,7 @@ class Evaluation:
         """Return `to_dict` as JSON; protocol values that JSON cannot hold become strings."""
         return json.dumps(self.to_dict(), indent=indent, default=_plain)
 
-    def to_frame(self) -> Any:
+    def to_frame(self) -> "pandas.DataFrame":
         """Return a pandas frame of (measure, at, value), with the protocol in its `attrs`."""
         try:
             import pandas
@@ -89,7 +93,7 @@ class Evaluation:
         frame.attrs = dict(self.protocol)
         return frame
 
-    def plot(self) -> Any:
+    def plot(self) -> "Figure":
         """Return a matplotlib figure of the curves over k and the radius, with the protocol."""
         try:
             from matplotlib.figure import Figure
@@ -135,6 +139,6 @@ def _spread(n: int) -> Numbers:
     return np.unique(np.geomspace(1, n, 12).round().astype(np.int64)) - 1
 
 
-def _plain(value: object) -> Any:
+def _plain(value: object) -> object:
     """Return what JSON can hold: a number of NumPy as Python's, anything else as text."""
     return value.item() if isinstance(value, np.generic) else str(value)

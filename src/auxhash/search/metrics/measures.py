@@ -13,7 +13,7 @@ original space. A query without any relevant point counts as 0 in every measure.
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, get_args, overload
+from typing import get_args, overload
 
 import numpy as np
 from numpy.typing import NDArray
@@ -211,9 +211,8 @@ def bit_correlation(
         return ones.T @ ones
 
     with context.using(n_jobs=n_jobs), threads.pool() as run:
-        both = np.sum(
-            run(count, threads.chunks(len(bits), CODES_PER_TASK)), axis=0, dtype=np.float64
-        )
+        parts = run(count, threads.chunks(len(bits), CODES_PER_TASK))
+    both = np.sum(parts, axis=0, dtype=np.float64)
     n, ones = len(bits), np.diag(both)
     spread = np.sqrt(ones * (n - ones))  # n times the standard deviation, from whole numbers
     scale = np.outer(spread, spread)
@@ -233,7 +232,7 @@ def evaluate(
     n_bits: int | None = None,
     ties: Ties = "expected",
     divide_by: DivideBy = "possible",
-    protocol: Mapping[str, Any] | None = None,
+    protocol: Mapping[str, object] | None = None,
     n_jobs: int | None = None,
     device: DeviceName = "cpu",
 ) -> Evaluation:

@@ -15,15 +15,15 @@ from auxhash.search.expected import NEAREST, ExpectedRecall
 from auxhash.search.index.tables import tables_from_outputs
 from auxhash.search.metrics.ranks import NeighborRanks, TablesOf, by_hamming, by_tables
 
-FIRST = (10, 100, 1000)  # points among which they are looked for
-FIRST_OF_ONE = (1, 10, 100)  # the same for the nearest neighbour alone
+RECALL_RANKS = (10, 100, 1000)  # points among which they are looked for
+RECALL_RANKS_OF_ONE = (1, 10, 100)  # the same for the nearest neighbour alone
 MIN_POINTS = 2 * NEAREST  # to hold queries out of, and have neighbours left
 # Recall depends on the number of points, so that only figures of the same number compare.
 BASE_SIZES = (100, 300, 1_000, 3_000, 10_000, 30_000, 100_000)
 MAX_HELD_OUT = 500  # queries of `expected_recall`
-HELD_OUT_SHARE = 20  # one point in so many is a query
+POINTS_PER_HELD_OUT = 20  # one of them is a query
 MIN_HELD_OUT = 10  # fewer say nothing
-STANDARD_ERRORS = 2  # standard errors by which two figures differ beyond chance
+N_STANDARD_ERRORS = 2  # by which two figures differ beyond chance
 
 
 def figures(ranks: NeighborRanks, n_base: int) -> dict[str, float]:
@@ -33,8 +33,8 @@ def figures(ranks: NeighborRanks, n_base: int) -> dict[str, float]:
     whose nearest is. `error` is the standard error of 10@10. The 10 nearest of the first 100 come
     first once these are re-ranked by the vectors: recall is 10@100 then.
     """
-    values = {f"{NEAREST}@{k}": _mean(ranks.within(k), k, n_base) for k in FIRST}
-    values |= {f"R@{k}": _mean(ranks.within(k, 1), k, n_base) for k in FIRST_OF_ONE}
+    values = {f"{NEAREST}@{k}": _mean(ranks.within(k), k, n_base) for k in RECALL_RANKS}
+    values |= {f"R@{k}": _mean(ranks.within(k, 1), k, n_base) for k in RECALL_RANKS_OF_ONE}
     return values | {"error": standard_error(ranks.within(NEAREST))}
 
 
@@ -84,7 +84,7 @@ def _column_of_ids(X: AnyArray) -> int | None:
 
 def n_held_out(n: int) -> int:
     """Return how many of n points to hold out for `expected_recall`; 0 where n is too small."""
-    held_out = min(MAX_HELD_OUT, n // HELD_OUT_SHARE)
+    held_out = min(MAX_HELD_OUT, n // POINTS_PER_HELD_OUT)
     return held_out if held_out >= MIN_HELD_OUT else 0
 
 
@@ -127,10 +127,7 @@ def expected_recall(
         kinds: list[TablesOf] = [lambda rows: tables_from_outputs(real[rows])]
         if tables is not None:
             kinds.append(lambda rows: tables(asked[rows]))
-        shares = (
-            by_codes,
-            *(by_tables(kind, base[:n], near).within(NEAREST) for kind in kinds),
-        )
+        shares = [by_codes, *(by_tables(kind, base[:n], near).within(NEAREST) for kind in kinds)]
         means = (part for s in shares for part in (float(s.mean()), standard_error(s)))
         return ExpectedRecall(n, n_queries, *means)
 
@@ -172,7 +169,7 @@ class Drift:
     @property
     def lower(self) -> bool:
         """True if recall is lower than expected by more than chance explains."""
-        return self.change < -STANDARD_ERRORS * self.error
+        return self.change < -N_STANDARD_ERRORS * self.error
 
     def __str__(self) -> str:
         verdict = "lower than expected" if self.lower else "not lower than expected"

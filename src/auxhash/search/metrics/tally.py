@@ -6,7 +6,7 @@ of the base are they not enough: then the pass also walks down each ranking.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, get_args
+from typing import Literal, get_args
 
 import numpy as np
 
@@ -101,17 +101,12 @@ def take(
 
     def walk(rows: slice) -> tuple[Counts, Array]:
         block, _ = scan.scratch(n_bits)
-        return _walk(  # type: ignore[no-any-return]
-            planes,
-            query[rows],
-            truth.relevant(rows),
-            np.empty(len(base), block.dtype),
-            points[rows],
-            hits[rows],
-            stops,
-            precisions[rows],
-            seen[rows],
+        distance, out = np.empty(len(base), block.dtype), (points[rows], hits[rows])
+        at_cuts = stops, precisions[rows], seen[rows]
+        own: tuple[Counts, Array] = _walk(
+            planes, query[rows], truth.relevant(rows), distance, *out, *at_cuts
         )
+        return own
 
     chunks = threads.chunks(len(query), QUERIES_PER_TASK)
     walked = None
@@ -189,7 +184,7 @@ def _walk(
     cuts: AnyArray,
     precisions: AnyArray,
     seen: AnyArray,
-) -> Any:
+) -> tuple[Counts, Array]:
     """Count, then walk down each ranking; `cuts` must rise."""
     n = planes.shape[1]
     rank_hits, gains = np.zeros(n, np.int64), np.zeros(n)
