@@ -120,7 +120,7 @@ def _about_training(model: "Model") -> dict[str, Any] | None:
     return {"utilization": learnt.utilization, "utilization_bound": bound, "balance": balance}
 
 
-def _history_lines(history: Sequence[Any]) -> list[str]:
+def _history_lines(history: Sequence[SimpleNamespace]) -> list[str]:
     if hasattr(history[0], "rank"):  # of NeighborHash
         lines = [f"typical rank of a neighbour over {count(history[-1].step, 'step')}"]
         return lines + curve([step.rank for step in history])
@@ -201,7 +201,7 @@ def _inspect_codes(path: str, model: str | None, bits: int | None) -> None:
     show(result, "\n".join(lines))
 
 
-def _recall_of(model: "Model", X: "AnyArray") -> tuple[dict[str, Any], str]:
+def _recall_of(model: "Model", X: "AnyArray") -> tuple[dict[str, object], str]:
     """Recall of these points among themselves, beside what the model promises if it does."""
     from auxhash.search.metrics.recall import drift, expected_recall
 
@@ -210,7 +210,7 @@ def _recall_of(model: "Model", X: "AnyArray") -> tuple[dict[str, Any], str]:
     now = expected_recall(model.encode, model.decision_function, X, metric=metric, tables=tables)
     if not now:
         return {}, f"recall is not measured: {count(len(X), 'point')} are too few"
-    facts: dict[str, Any] = {"recall": [vars(each) for each in now]}
+    facts: dict[str, object] = {"recall": [vars(each) for each in now]}
     change = drift(model.learnt.expected, now)
     if change is None:
         return facts, f"recall of these points: {now[-1]}"
@@ -225,7 +225,7 @@ def _inspect_index(path: str) -> None:
     named = isinstance(loaded, NamedIndex)
     index = loaded.index if isinstance(loaded, NamedIndex) else loaded
     exact = isinstance(index, HammingIndex)
-    result: dict[str, Any] = {"file": path, "kind": "index" if exact else "approximate index"}
+    result: dict[str, object] = {"file": path, "kind": "index" if exact else "approximate index"}
     result |= {"codes": len(index), "bits": index.n_bits, "named": named}
     result["fingerprint"] = index.fingerprint
     lines = [

@@ -20,12 +20,13 @@ from auxhash.compute.neighbors import METRICS, Metric, nearest, normalized
 from auxhash.compute.version import __version__
 from auxhash.compute.words import count
 from auxhash.experiments import coders, runs
-from auxhash.experiments.cells import Cell, Cells, Configuration, Memory
+from auxhash.experiments.cells import Cell, Cells, Configuration, Facts, Memory
 from auxhash.experiments.coders import Coder, HasherCoder, Ranking, SignBits
 from auxhash.experiments.comparison import (
     BEST,
     EXACT,
     ComparedRows,
+    Row,
     duration,
     in_turn,
     several,
@@ -145,7 +146,7 @@ class NeighborComparison(ComparedRows):
         return " ".join(f"{part}." for part in ("; ".join(best), doubt) if part)
 
 
-def figure_texts(row: dict[str, Any]) -> list[str]:
+def figure_texts(row: Row) -> list[str]:
     """Return the FIGURES of a row as text."""
     return [
         *(share(row[name]) for name in (*MEASURES, "error")),
@@ -155,9 +156,7 @@ def figure_texts(row: dict[str, Any]) -> list[str]:
     ]
 
 
-def curves(
-    rows: Sequence[dict[str, Any]], measure: str, methods: Iterable[str] = ()
-) -> list[Series]:
+def curves(rows: Sequence[Row], measure: str, methods: Iterable[str] = ()) -> list[Series]:
     """Curves of a measure over the bytes, one per method and distance.
 
     `methods` are those of several plots, which look the same in each.
@@ -379,8 +378,8 @@ def _is_other(method: object) -> bool:
     return isinstance(method, str) and (method == SIGNS or method in QUANTIZERS)
 
 
-def _hashed(entry: Entry, *setup: Any) -> Coder:
-    return HasherCoder(entry.prepared(*setup))
+def _hashed(entry: Entry, n_bits: int, seed: int, device: DeviceName) -> Coder:
+    return HasherCoder(entry.prepared(n_bits, seed, device))
 
 
 def _obtained(job: CoderJob, search: Search, cells: Cells | Memory) -> Cell:
@@ -412,7 +411,7 @@ def timed_codes(encode: Callable[[AnyArray], Packed], X: AnyArray) -> tuple[Pack
     return codes, (clock.seconds() - began) * MILLION / len(X)
 
 
-def _searched(facts: dict[str, Any], rankings: Iterable[Ranking], search: Search) -> Cell:
+def _searched(facts: Facts, rankings: Iterable[Ranking], search: Search) -> Cell:
     """Add the time of a query by each distance to the facts; return them and all ranks."""
     times: dict[str, float] = {}
     arrays: dict[str, AnyArray] = {}
@@ -430,13 +429,13 @@ def _searched(facts: dict[str, Any], rankings: Iterable[Ranking], search: Search
 
 def learnt_rows(
     rankings: Iterable[Ranking], n_bytes: int, search: Search, **facts: float
-) -> list[dict[str, Any]]:
+) -> list[Row]:
     """Rows of codes that are there, one per ranking, NaN for what is not among the `facts`."""
     unknown = dict.fromkeys(("learn s", "encode 1M s", "model bytes"), math.nan)
     return list(_rows("", n_bytes, _searched({**unknown, **facts}, rankings, search), search))
 
 
-def _rows(method: str, n_bytes: int, cell: Cell, search: Search) -> Iterator[dict[str, Any]]:
+def _rows(method: str, n_bytes: int, cell: Cell, search: Search) -> Iterator[Row]:
     facts, arrays = cell
     for distance, ms in facts["ms per query"].items():
         ranks = NeighborRanks(arrays[f"{distance} above"], arrays[f"{distance} tied"])
@@ -453,7 +452,7 @@ def _rows(method: str, n_bytes: int, cell: Cell, search: Search) -> Iterator[dic
         }
 
 
-def _exact(search: Search) -> dict[str, Any]:
+def _exact(search: Search) -> Row:
     """The row of reference: the vectors themselves, in single precision."""
     n_base, width = search.data.base.X.shape
     place = np.tile(np.arange(search.neighbors.shape[1]), (2, 1))
@@ -470,7 +469,7 @@ def _exact(search: Search) -> dict[str, Any]:
     }
 
 
-def _ranked(rows: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
+def _ranked(rows: Iterable[Row]) -> list[Row]:
     """Rows by size, the best first, which is marked where it has others beside it."""
     ordered = sorted(rows, key=lambda row: (row["bytes"], -row[MEASURES[0]], -row[MEASURES[1]]))
     sizes = Counter(row["bytes"] for row in ordered)
@@ -480,13 +479,13 @@ def _ranked(rows: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
 
 def _protocol(
     search: Search,
-    rows: Sequence[dict[str, Any]],
+    rows: Sequence[Row],
     left_out: Sequence[tuple[str, CoderJob]],
     seed: int,
-) -> dict[str, Any]:
+) -> dict[str, object]:
     data = search.data
     error = max(row["error"] for row in rows)
-    protocol: dict[str, Any] = {
+    protocol: dict[str, object] = {
         "data": f"{data.protocol}; methods learn from {len(data.train):,} of them",
         "neighbours": f"exact, by {search.metric} distance; ties in a code's distances count by "
         "their expected value",

@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -10,7 +9,7 @@ from numpy.typing import NDArray
 from auxhash.compute.arrays import AnyArray, Numbers
 from auxhash.compute.words import count
 from auxhash.experiments.cells import Cells
-from auxhash.experiments.datasets.dataset import Dataset
+from auxhash.experiments.datasets.dataset import Dataset, MaybeArray
 from auxhash.experiments.groups import Group
 from auxhash.model.encoding import Arrays
 from auxhash.search.index import HammingIndex
@@ -94,7 +93,7 @@ def _right(data: Dataset, rows: Numbers) -> NDArray[np.bool_]:
     return same
 
 
-def strip(label: str, pictures: Any, rows: Numbers, right: Sequence[bool]) -> Strip:
+def strip(label: str, pictures: MaybeArray, rows: Numbers, right: Sequence[bool]) -> Strip:
     """The pictures of these rows, side by side."""
     images = np.asarray(pictures[rows])
     brightest = int(images.max(initial=1))

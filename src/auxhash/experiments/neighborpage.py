@@ -2,12 +2,12 @@
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
 from auxhash.compute.words import count
 from auxhash.experiments.compareneighbors import COLUMNS, SHOWN, NeighborComparison
+from auxhash.experiments.datasets.dataset import MaybeArray
 from auxhash.experiments.figures.figure import FigureContent, HitList, QueryExample, Section, Table
 from auxhash.experiments.gallery import Gallery, differing, strip
 from auxhash.experiments.mappage import map_section
@@ -25,8 +25,8 @@ def write_page(
     command: str,
     names: Sequence[str] | None = None,
     query_names: Sequence[str] | None = None,
-    images: Any = None,
-    query_images: Any = None,
+    images: MaybeArray = None,
+    query_images: MaybeArray = None,
 ) -> None:
     """Write the page; points and queries are shown as pictures, else by their names, or rows."""
     columns, rows = comparison.texts()
@@ -77,7 +77,9 @@ def _called(key: ResultKey) -> str:
     return f"{method}{by}, {count(n, 'byte')}"
 
 
-def _gallery(comparison: NeighborComparison, images: Any, query_images: Any) -> Gallery:
+def _gallery(
+    comparison: NeighborComparison, images: MaybeArray, query_images: MaybeArray
+) -> Gallery:
     """Pictures of what each method finds for queries on which the methods differ most."""
     search, best = comparison.search, _best(comparison)
     near = search.neighbors[:SHOWN]

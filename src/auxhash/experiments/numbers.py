@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from auxhash.experiments.cells import Facts
 from auxhash.experiments.claims import RECALLS, precision_at_recall
 from auxhash.experiments.groups import TWO_STEP_OF, Record
 
@@ -118,7 +119,7 @@ def _curve(entry: Written, at: int) -> list[tuple[float, float]]:
     return [(float(recall), _number(values[at])) for recall, values in every]
 
 
-def _history(entry: Written, at: int) -> list[dict[str, Any]]:
+def _history(entry: Written, at: int) -> list[Facts]:
     """The steps of MAC; only the first has the loss of the free codes."""
     if "history" not in entry:
         return []

@@ -2,18 +2,23 @@
 
 import math
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING
 
 from auxhash.compute.extras import install
 from auxhash.experiments.figures.styles import COLOURS
 from auxhash.experiments.svg import Plot, across_ticks, axes, short
+
+if TYPE_CHECKING:
+    from matplotlib.artist import Artist
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
 
 MARKERS = {"circle": "o", "square": "s", "diamond": "D", "up": "^", "down": "v", "cross": "x"}
 MAX_COLUMNS = 3
 INCHES = 4.5, 3.6  # of one plot
 
 
-def figure_of(plots: Sequence[Plot], title: str) -> Any:
+def figure_of(plots: Sequence[Plot], title: str) -> "Figure":
     """The plots side by side, with one legend. Raises ImportError without matplotlib."""
     try:
         from matplotlib.figure import Figure
@@ -28,7 +33,7 @@ def figure_of(plots: Sequence[Plot], title: str) -> Any:
         _draw(plot, panel)
     for empty in panels[len(plots) :]:
         empty.remove()
-    keyed: dict[str, Any] = {}
+    keyed: dict[str, Artist] = {}
     for panel in figure.axes:
         handles, labels = panel.get_legend_handles_labels()
         keyed |= dict(zip(labels, handles, strict=True))
@@ -37,7 +42,7 @@ def figure_of(plots: Sequence[Plot], title: str) -> Any:
     return figure
 
 
-def _draw(plot: Plot, panel: Any) -> None:
+def _draw(plot: Plot, panel: "Axes") -> None:
     for series in plot.series:
         look = series.style
         colour = COLOURS[look.colour][0]

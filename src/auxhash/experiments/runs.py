@@ -21,7 +21,7 @@ from auxhash.compute import clock, context, threads
 from auxhash.compute.arrays import AnyArray
 from auxhash.compute.device import DeviceName
 from auxhash.compute.version import __version__
-from auxhash.experiments.cells import Configuration
+from auxhash.experiments.cells import Configuration, Facts
 from auxhash.experiments.datasets.dataset import Dataset
 from auxhash.learn.estimators import PARAMETERS_WITHOUT_EFFECT, AffinityHash
 from auxhash.learn.hasher import Hasher
@@ -38,7 +38,6 @@ from auxhash.search import metrics
 from auxhash.search.metrics import Evaluation
 from auxhash.search.metrics.truth import Truth
 
-Facts = dict[str, Any]
 PairNumbers = tuple[int | None, int | None]  # n_similar and n_dissimilar; None takes all
 
 PARTS = ("train", "base", "query")
@@ -57,7 +56,7 @@ def data_identity(data: Dataset) -> str:
     return in_words([data.name, *((part.X, part.y) for part in parts)])
 
 
-def prepared(hasher: Hasher, n_bits: int, **settings: Any) -> Hasher:
+def prepared(hasher: Hasher, n_bits: int, **settings: object) -> Hasher:
     """A fresh copy with n_bits, and with those of the settings that it has parameters for."""
     fresh: Hasher = clone(hasher)
     own = fresh.get_params(deep=False)

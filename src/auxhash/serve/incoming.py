@@ -2,7 +2,7 @@
 
 import threading
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, cast
 
 import numpy as np
 
@@ -11,6 +11,7 @@ from auxhash.search.metrics.recall import Drift, drift, expected_recall
 
 if TYPE_CHECKING:
     from auxhash.compute.neighbors import Metric
+    from auxhash.model.model import Model
 
 SAMPLED_VECTORS = 2_000  # vectors, one in twenty of them a query
 MAX_BYTES = 32 << 20  # of the sample; of longer vectors it has fewer
@@ -44,7 +45,7 @@ class IncomingPoints:
             self._sample[slot[slot < rows]] = X[slot < rows]
             self.n_points += len(X)
 
-    def drift(self, model: Any) -> Drift | None:
+    def drift(self, model: "Model") -> Drift | None:
         """Recall of the sample's points beside what the model promises; None if it cannot be said.
 
         It is measured again once 200 more points have come in.

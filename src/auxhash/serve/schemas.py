@@ -23,6 +23,7 @@ from pydantic import (
 from auxhash.compute.checks import LARGEST_ID, MAX_ID_BYTES
 from auxhash.compute.fingerprint import DIGITS
 from auxhash.serve.limits import Limits
+from auxhash.serve.parsing import Body
 from auxhash.stores.ids import Id
 from auxhash.stores.points import MAX_TEXT
 
@@ -277,7 +278,7 @@ def requests(limits: Limits) -> Requests:
     return Requests(upsert, delete, encode, queries)
 
 
-def _limited(model: Any, **fields: Any) -> Any:
+def _limited(model: type[Body], **fields: Any) -> type[Body]:
     return create_model(model.__name__, __base__=model, __doc__=model.__doc__, **fields)
 
 

@@ -60,12 +60,12 @@ class MilvusStore(Store):
     """A collection of Milvus, searched there, exactly: its index compares all codes."""
 
     def __init__(self, address: Address, n_bits: int | None) -> None:
-        pymilvus: Any = engine("pymilvus", "milvus")
+        pymilvus = engine("pymilvus", "milvus")
         # What it raises for a wrong file of Milvus Lite is of no class of its own.
         self.errors = (pymilvus.MilvusException, OSError, RuntimeError)
         with store_errors(str(address), self.errors):
             self._client = pymilvus.MilvusClient(**_connection(address, n_bits))
-            self._pool: Pool[Any] = Pool(str(address), lambda: self._client)  # of any threads
+            self._pool = Pool(str(address), lambda: self._client)  # of any threads
             try:
                 self._prepare(address, n_bits, pymilvus.DataType)
             except BaseException:
@@ -137,7 +137,7 @@ class MilvusStore(Store):
 
     def _refresh(self) -> None:
         """Read the store's row, for this thread."""
-        row: dict[str, Any] = {"collection": self._table}
+        row: dict[str, str | None] = {"collection": self._table}
         if self._client.has_collection(PROPERTIES):
             which = f'name == "{self._table}"'
             for stored in self._client.query(PROPERTIES, which, output_fields=["properties"]):

@@ -3,7 +3,7 @@
 Needs `pip install 'auxhash[embeddings]'`.
 """
 
-from typing import Any
+from typing import TYPE_CHECKING
 
 from auxhash.compute.arrays import AnyArray
 from auxhash.experiments.datasets import cifar10, efficientnet
@@ -16,6 +16,9 @@ from auxhash.experiments.datasets.embedded import (
     vectors,
 )
 from auxhash.experiments.datasets.fetch import cache
+
+if TYPE_CHECKING:
+    import torch
 
 __all__ = ["FILES", "MODEL", "check_installed", "load", "load_small"]
 
@@ -60,7 +63,7 @@ def _load(
 def features(name: str, images: AnyArray) -> AnyArray:
     """The features (n, 1280) of these images, of the data set of this name; computed if missing."""
 
-    def prepare(device: Any) -> Embed:
+    def prepare(device: "torch.device") -> Embed:
         network = efficientnet.EfficientNet(MODEL.obtain(), device)
         return lambda rows: network(images[rows])
 

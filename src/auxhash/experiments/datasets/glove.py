@@ -10,7 +10,7 @@ are a JSON file, which leaves out 58,521 words, most of them numbers.
 import json
 from collections.abc import Iterator
 from pathlib import Path
-from typing import IO, Any
+from typing import IO
 
 import numpy as np
 from numpy.typing import NDArray
@@ -168,7 +168,7 @@ class _Text:
         text, self.buffer = self.buffer[:end], self.buffer[end:]
         return text
 
-    def lists(self) -> Iterator[tuple[str, list[Any]]]:
+    def lists(self) -> Iterator[tuple[str, list[float]]]:
         """Names and lists of numbers of an object whose brace has been read, up to its end."""
         at = 0
         while True:

@@ -5,7 +5,7 @@ own, the answer says so, and the page works on the points of the service instead
 """
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache, cached_property
 from hashlib import sha256
@@ -271,7 +271,7 @@ class Show:
             "found": [{"model": name, **self._hits(name, X, label)} for name in every],
         }
 
-    def _asked(self, asked: Mapping[str, Any]) -> tuple[AnyArray, int | None, list[int]]:
+    def _asked(self, asked: JsonObject) -> tuple[AnyArray, int | None, list[int]]:
         """The picture (1, 64) that a search is for, its label and its place on the map."""
         n = len(self.data.base)
         for name, points, start in (("query", self.data.query, n), ("base", self.data.base, 0)):
@@ -365,7 +365,7 @@ def _rounded(values: Array) -> list[float]:
     return rounded
 
 
-async def _body(request: Request) -> Any:
+async def _body(request: Request) -> object:
     """The JSON of a request, if it is not too long; it must hold no NaN, which is no JSON."""
     body = b""
     async for part in request.stream():
@@ -429,7 +429,7 @@ def _add_show(routes: APIRouter, show: Show) -> None:
         return _checked(lambda: show.codes(name))
 
     @routes.post("/show/search")
-    def search(asked: Annotated[Any, Depends(_body)]) -> Response:
+    def search(asked: Annotated[object, Depends(_body)]) -> Response:
         return _checked(lambda: show.search(asked))
 
 

@@ -16,7 +16,7 @@ from auxhash.compute.arrays import AnyArray, Array
 from auxhash.compute.neighbors import nearest
 from auxhash.compute.version import __version__
 from auxhash.experiments import claims, datasets, runs
-from auxhash.experiments.cells import Cells
+from auxhash.experiments.cells import Cells, Configuration, Facts
 from auxhash.experiments.claims import Verdict
 from auxhash.experiments.datasets.dataset import Dataset
 from auxhash.experiments.figures.figure import ALL, FigureContent, Part, Section, Table
@@ -71,12 +71,12 @@ class MapRun:
         sizes: dict[str, Any] = dict(self.sizes)
         return datasets.load(self.data, **sizes)
 
-    def configuration(self) -> dict[str, Any]:
+    def configuration(self) -> Configuration:
         own = {"data": self.data, "sizes": dict(self.sizes), "alpha": ALPHA}
         of_map = {"loss": self.loss, "mapping": self.mapping}
         return {"figure": "maps", "version": __version__, **own, **of_map}
 
-    def run(self) -> tuple[runs.Facts, Arrays]:
+    def run(self) -> tuple[Facts, Arrays]:
         data = self.load()
         X, Q = (np.asarray(part.X, np.float64) for part in (data.train, data.query))
         y, query_y = np.asarray(data.train.y), np.asarray(data.query.y)
@@ -129,7 +129,7 @@ def _agreement(
     return float((y[near] == (y if new_y is None else new_y)[:, None]).mean())
 
 
-Cases = dict[tuple[MapLoss, str], runs.Facts]  # by E and mapping
+Cases = dict[tuple[MapLoss, str], Facts]  # by E and mapping
 
 
 def verdicts(every: Cases) -> list[Verdict]:
@@ -221,7 +221,7 @@ class Maps:
         )
 
 
-def _path(loss: MapLoss, mapping: str, facts: runs.Facts) -> Plot:
+def _path(loss: MapLoss, mapping: str, facts: Facts) -> Plot:
     """E(F(X)) and E(Z) over mu, and E(F(X)) of what is fitted afterwards."""
     steps = facts["history"][1:]
     mu = [step["mu"] for step in steps]

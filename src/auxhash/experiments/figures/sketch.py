@@ -9,7 +9,7 @@ them stand what two-step hashing and MAC find.
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,7 +18,7 @@ from auxhash.compute import context
 from auxhash.compute.arrays import Array, Numbers
 from auxhash.compute.version import __version__
 from auxhash.experiments import claims, datasets, runs
-from auxhash.experiments.cells import Cells
+from auxhash.experiments.cells import Cells, Configuration, Facts
 from auxhash.experiments.claims import Verdict
 from auxhash.experiments.figures.figure import ALL, FigureContent, Part, Section
 from auxhash.experiments.figures.styles import DASHES
@@ -127,7 +127,7 @@ class Draw:
     def __str__(self) -> str:
         return f"problem {self.seed}"
 
-    def configuration(self) -> dict[str, Any]:
+    def configuration(self) -> Configuration:
         problem = {
             "classes": CLASSES,
             "per class": PER_CLASS,
@@ -138,7 +138,7 @@ class Draw:
         problem |= {k: v for k, v in of_mac.items() if runs.ADDED_SINCE[k] != v}
         return {"figure": "free-codes", "version": __version__, **problem}
 
-    def run(self) -> tuple[runs.Facts, Arrays]:
+    def run(self) -> tuple[Facts, Arrays]:
         """Positions of all these codes: distance from the free codes found, and E(Z)."""
         X, y = points(self.seed)
         pairs = affinity.from_labels(y, None, None)
@@ -209,7 +209,7 @@ LOOKS = {
 CLASS_LOOKS = (Style("orange", "circle"), Style("purple", "square"), Style("green", "up"))
 
 
-def space_plot(facts: runs.Facts, arrays: Arrays) -> Plot:
+def space_plot(facts: Facts, arrays: Arrays) -> Plot:
     """Code space as seen from the free codes."""
     grey = replace(Style("muted", "dot"), joined=False)
     series = [Series("realizable codes", grey, *arrays["realizable"].T.tolist())]
@@ -249,7 +249,7 @@ def clipped(line: Array, box: Array) -> Array:
     return np.array(inside[:2])
 
 
-def verdicts(every: Sequence[runs.Facts]) -> list[Verdict]:
+def verdicts(every: Sequence[Facts]) -> list[Verdict]:
     """The sketch's claims, each over all problems drawn."""
     n = len(every)
     E = {
@@ -337,10 +337,10 @@ class Sketch:
         )
 
 
-def _section(every: Sequence[tuple[runs.Facts, Arrays]]) -> Section:
+def _section(every: Sequence[tuple[Facts, Arrays]]) -> Section:
     """The first problem in which two-step, MAC and the optimum are three different things."""
 
-    def apart(facts: runs.Facts) -> int:
+    def apart(facts: Facts) -> int:
         return len({round(facts[name][1], 6) for name in ("two-step", "MAC", "optimal")})
 
     shown = max(range(len(every)), key=lambda at: apart(every[at][0]))
@@ -355,7 +355,7 @@ def _section(every: Sequence[tuple[runs.Facts, Arrays]]) -> Section:
     )
 
 
-def _protocol(every: Sequence[runs.Facts], scale: Scale) -> list[tuple[str, str]]:
+def _protocol(every: Sequence[Facts], scale: Scale) -> list[tuple[str, str]]:
     classes = ", ".join(map(str, CLASSES))
     return [
         (
