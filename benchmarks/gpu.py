@@ -18,7 +18,6 @@ import math
 import time
 from collections.abc import Callable, Sequence
 from functools import cache
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -30,7 +29,7 @@ from auxhash import HammingIndex, MACHash
 from auxhash.compute import device as devices
 from auxhash.experiments import datasets
 from auxhash.search import metrics
-from benchmarks.records import RESULTS, Record, append, known, markdown, read, write_tables
+from benchmarks.records import RESULTS, Record, append, known, markdown, parsed, read, write_tables
 
 FILE = RESULTS / "gpu.jsonl"
 AIMS = {"train-10k": 0.5, "train-58k": 0.6, "train-1m": 10.0, "train-10m": 180.0}
@@ -325,6 +324,4 @@ def _options(options: Sequence[str]) -> argparse.Namespace:
     parser.add_argument("--rows", nargs="+", choices=[*ROWS], default=list(ROWS))
     parser.add_argument("--repeats", type=int, default=3)
     parser.add_argument("--devices", nargs="+", choices=["cuda", "cpu"], default=["cuda", "cpu"])
-    parser.add_argument("--results", type=Path, default=FILE)
-    parser.add_argument("--tables", action="store_true")
-    return parser.parse_args(options)
+    return parsed(parser, options, FILE)

@@ -18,7 +18,6 @@ ranks, serves both tables.
 import argparse
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
 from time import perf_counter, process_time
 from typing import TYPE_CHECKING, Any
 
@@ -38,7 +37,7 @@ from auxhash.mac import affinity
 from auxhash.mac.hashfunctions import NetworkHash, Scaled, SVMHash, Unit
 from benchmarks import peers, recall
 from benchmarks.recall import Shares
-from benchmarks.records import RESULTS, Record, append, known, markdown, read, write_tables
+from benchmarks.records import RESULTS, Record, append, known, markdown, parsed, read, write_tables
 
 if TYPE_CHECKING:  # faiss is imported where it is used
     from benchmarks.quantizers import Measured
@@ -437,9 +436,7 @@ def _options(options: Sequence[str]) -> argparse.Namespace:
     parser.add_argument("--train", type=int, help="training points, a part of the base")
     parser.add_argument("--base", type=int, help="base points")
     parser.add_argument("--device", choices=("cpu", "cuda"), default="cpu", help="of NeighborHash")
-    parser.add_argument("--results", type=Path, default=FILE)
-    parser.add_argument("--tables", action="store_true")
-    asked = parser.parse_args(options)
+    asked = parsed(parser, options, FILE)
     if not all(1 <= bits <= MOST_BITS for bits in asked.bits):
         parser.error(f"--bits must be from 1 to {MOST_BITS}")
     return asked

@@ -13,7 +13,6 @@ again; `--tables` writes docs/tables/unseen.md out of it, and measures nothing.
 
 import argparse
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from time import perf_counter
 from typing import Any
 
@@ -28,7 +27,7 @@ from auxhash.learn.hasher import Hasher
 from auxhash.learn.smooth import Refine
 from auxhash.search import metrics
 from benchmarks import peers
-from benchmarks.records import RESULTS, Record, append, known, markdown, read, write_tables
+from benchmarks.records import RESULTS, Record, append, known, markdown, parsed, read, write_tables
 
 FILE = RESULTS / "unseen.jsonl"
 LEFT_OUT = (2, 5, 8)  # CIFAR's birds, dogs and ships
@@ -179,9 +178,7 @@ def _options(options: Sequence[str]) -> argparse.Namespace:
     parser.add_argument("--methods", nargs="+", choices=[*methods()], default=[*methods()])
     parser.add_argument("--seeds", type=int, nargs="+", default=[0, 1, 2])
     parser.add_argument("--bits", type=int, default=32)
-    parser.add_argument("--results", type=Path, default=FILE)
-    parser.add_argument("--tables", action="store_true")
-    asked = parser.parse_args(options)
+    asked = parsed(parser, options, FILE)
     if asked.bits < 16:
         parser.error("--bits must be 16 at least: codes side by side are whole bytes")
     return asked
