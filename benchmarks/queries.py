@@ -41,7 +41,7 @@ from auxhash.experiments.datasets import (
     glove,
     wordnet,
 )
-from auxhash.experiments.datasets.embedded import SMALL, Passage
+from auxhash.experiments.datasets.embedded import SMALL_ROWS, Passage
 from auxhash.experiments.datasets.fetch import archives, cache
 from auxhash.experiments.datasets.fetch.sources import Collection, File, Wheel
 from auxhash.learn.baselines import ITQ
@@ -413,7 +413,7 @@ DATA: dict[str, Callable[[int | None], Asked]] = {
     "debian-lsa-wordllama": _lsa_then_wordllama,
     "glove-100-50": _glove,
     "cifar10-gist-efficientnet": _pictures(None),
-    "cifar10-gist-efficientnet-small": _pictures(SMALL),
+    "cifar10-gist-efficientnet-small": _pictures(SMALL_ROWS),
     **{
         name: _in_minilm(name)
         for name in (

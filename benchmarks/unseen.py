@@ -32,8 +32,8 @@ from benchmarks.records import RESULTS, Record, append, known, markdown, parsed,
 FILE = RESULTS / "unseen.jsonl"
 LEFT_OUT = (2, 5, 8)  # CIFAR's birds, dogs and ships
 RANKS = (100, 1000)
-SHARES = (0.5, 0.8, 0.9)  # of steps for neighbours, the others for classes
-BESIDE = (0.25, 0.5, 0.75)  # of the bits, learnt from labels
+NEIGHBOR_STEP_SHARES = (0.5, 0.8, 0.9)  # of steps for neighbours, the others for classes
+LABEL_BIT_SHARES = (0.25, 0.5, 0.75)  # of the bits, learnt from labels
 KEY = ("method", "bits", "seed")
 
 
@@ -74,18 +74,18 @@ def methods() -> Mapping[str, Hasher]:
         "MACcut": MACHash(z_step="cut", mu=0.3, refine=None),
         "MACrefined": MACHash(),
         "rank of the classes": MACHash(refine=Refine(objective="rank", keep="refined")),
-        **{f"rank, neighbors={share}": mixed(share) for share in SHARES},
+        **{f"rank, neighbors={share}": mixed(share) for share in NEIGHBOR_STEP_SHARES},
         "NeighborHash, linear": NeighborHash(hash_function="linear", **euclidean),
         "ITQ": baselines.ITQ(),
         "PCARR": baselines.PCARR(),
         **{
             f"MACrefined beside PCARR, {share}": SideBySide(MACHash(), baselines.PCARR(), share)
-            for share in BESIDE
+            for share in LABEL_BIT_SHARES
         },
         "network, ksh": network,
         **{
             f"network, ksh, beside PCARR, {share}": SideBySide(network, baselines.PCARR(), share)
-            for share in BESIDE
+            for share in LABEL_BIT_SHARES
         },
         "network, rank, neighbors=0.8": mixed(0.8, hash_function="network"),
         "NeighborHash, network": NeighborHash(hash_function="network", **euclidean),

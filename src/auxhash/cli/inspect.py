@@ -19,9 +19,9 @@ if TYPE_CHECKING:
     from auxhash.model.model import Model
 
 BLOCKS = " ▁▂▃▄▅▆▇█"
-HEIGHT = 8  # lines of a curve
-MAX_COLUMNS = 60  # of a curve
-POINTS = (".npz", ".csv", ".parquet", ".fvecs", ".bvecs")  # files of points alone
+CURVE_LINES = 8
+MAX_CURVE_COLUMNS = 60
+POINT_SUFFIXES = (".npz", ".csv", ".parquet", ".fvecs", ".bvecs")  # files of points alone
 
 
 @click.command()
@@ -54,7 +54,7 @@ def inspect(file: str, model: str | None, bits: int | None) -> None:
         _inspect_index(file)
     elif (
         path.suffix == ".npy"
-        or (model is not None and path.suffix in POINTS)
+        or (model is not None and path.suffix in POINT_SUFFIXES)
         or kind_of(path) == CODES
     ):
         _inspect_codes(file, model, bits)
@@ -161,7 +161,7 @@ def _inspect_codes(path: str, model: str | None, bits: int | None) -> None:
         loaded = load(model)
         bits = loaded.n_bits if bits is None else bits
     try:
-        if Path(path).suffix in POINTS:
+        if Path(path).suffix in POINT_SUFFIXES:
             raise inputs.NoCodesError
         packed, n_bits, fingerprint = inputs.codes(path, bits)
     except inputs.NoCodesError:
@@ -274,15 +274,15 @@ def _bit_lines(bits: dict[str, Any]) -> list[str]:
 def curve(values: Sequence[float]) -> list[str]:
     """Bars in eighths of a line, with an axis; one column per value, or several values if many."""
     shown = [value for value in values if math.isfinite(value)]
-    step = -(-len(shown) // MAX_COLUMNS)
+    step = -(-len(shown) // MAX_CURVE_COLUMNS)
     shown = [min(shown[at : at + step]) for at in range(0, len(shown), step)]
     low, high = min(shown), max(shown)
-    eighths = 8 * HEIGHT - 1
+    eighths = 8 * CURVE_LINES - 1
     heights = [1 + round(eighths * (v - low) / ((high - low) or 1)) for v in shown]
     width = max(len(number(low)), len(number(high)))
     lines = []
-    for row in reversed(range(HEIGHT)):
-        mark = number(high) if row == HEIGHT - 1 else number(low) if row == 0 else ""
+    for row in reversed(range(CURVE_LINES)):
+        mark = number(high) if row == CURVE_LINES - 1 else number(low) if row == 0 else ""
         bars = "".join(BLOCKS[min(8, max(0, height - 8 * row))] for height in heights)
         lines.append(f"  {mark:>{width}} ┤{bars}")
     return lines

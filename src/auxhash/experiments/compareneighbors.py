@@ -59,13 +59,13 @@ from auxhash.search.metrics.recall import (
 )
 
 N_BYTES = (4, 8, 16, 32)
-MAX_BYTES = 4095  # of a code
+MAX_CODE_BYTES = 4095
 MAX_TRAIN, MAX_BASE, MAX_QUERIES = 20_000, 100_000, 1_000  # points drawn of a larger file
-QUERY_SHARE = 10  # one point in so many is a query
-TIMED = 100  # queries whose search is timed
-SHOWN = 10  # queries whose first points are kept, to be shown
+POINTS_PER_QUERY = 10  # one point in so many is a query
+N_TIMED_QUERIES = 100
+N_SHOWN_QUERIES = 10  # whose first points are kept, to be shown
 MILLION = 1_000_000
-KEPT_FACTS = 2  # raise it when other facts of a run are kept
+FACTS_VERSION = 2  # raise it when other facts of a run are kept
 
 SIGNS = "signs"
 QUANTIZERS: dict[str, Callable[[int, int], Coder]] = {  # of a number of bytes and a seed
@@ -76,7 +76,7 @@ QUANTIZERS: dict[str, Callable[[int, int], Coder]] = {  # of a number of bytes a
     "LSQ": coders.LSQ,
 }
 CENTROID_METHODS = ("PQ", "OPQ", "RQ", "LSQ")
-FEW_POINTS = 39 * coders.CENTROIDS  # to learn centroids from; faiss warns of fewer
+MIN_CENTROID_POINTS = 39 * coders.N_CENTROIDS  # to learn centroids from; faiss warns of fewer
 # From cheap to expensive, so that a time limit leaves out as few as it can.
 DEFAULT_METHODS = (SIGNS, "ITQ", "PQ", "RaBitQ", LINEAR, "OPQ", NETWORK)
 DASHES = {"Hamming": SHORT, "tables": LONG}
@@ -221,7 +221,7 @@ def compare_neighbors(
     name: str = "X",
 ) -> NeighborComparison:
     """Compare methods by the nearest neighbours that their codes find; see `auxhash.compare`."""
-    sizes = several("n_bytes", n_bytes, 1, MAX_BYTES)
+    sizes = several("n_bytes", n_bytes, 1, MAX_CODE_BYTES)
     limit = math.inf if seconds is None else checks.number("seconds", seconds, 0, strict=True)
     cells = Memory() if folder is None else Cells(folder)
     left_out: list[tuple[str, CoderJob]] = []  # with the reason
@@ -278,7 +278,7 @@ def prepared(
         raise checks.ArgumentError(
             f"queries have {count(Q.shape[1], 'feature')}, and {name} has {X.shape[1]}"
         )
-    n_query = min(MAX_QUERIES, len(X) // QUERY_SHARE if queries is None else len(Q))
+    n_query = min(MAX_QUERIES, len(X) // POINTS_PER_QUERY if queries is None else len(Q))
     asked = draw(len(Q), n_query, seed, "n_query")
     others = np.setdiff1d(np.arange(len(X)), asked) if queries is None else np.arange(len(X))
     most = min(len(others), MAX_BASE)
@@ -328,7 +328,7 @@ def _jobs(
     shared = Shared(metric=search.metric)
     prepared_hashers = iter(entries(known, shared) if hashers or not listed else ())
     points = [getattr(search.data, part).X for part in runs.PARTS]
-    mark = in_words([KEPT_FACTS, search.metric, *points])
+    mark = in_words([FACTS_VERSION, search.metric, *points])
     n_features = search.data.base.X.shape[1]
     jobs = []
     for name, method in listed:
@@ -416,8 +416,8 @@ def _searched(facts: Facts, rankings: Iterable[Ranking], search: Search) -> Cell
     times: dict[str, float] = {}
     arrays: dict[str, AnyArray] = {}
     for ranking in rankings:
-        n = min(TIMED, len(search.data.query))
-        first = ranking.search(n, NEAREST)[:SHOWN]  # compiles
+        n = min(N_TIMED_QUERIES, len(search.data.query))
+        first = ranking.search(n, NEAREST)[:N_SHOWN_QUERIES]  # compiles
         began = clock.seconds()
         ranking.search(n, NEAREST)
         times[ranking.distance] = 1000 * (clock.seconds() - began) / n
@@ -498,7 +498,7 @@ def _protocol(
         )
     measured = {row["method"] for row in rows}
     learnt = [name for name in CENTROID_METHODS if name in measured]
-    if learnt and len(data.train) < FEW_POINTS:
+    if learnt and len(data.train) < MIN_CENTROID_POINTS:
         protocol["few points"] = (
             f"{' and '.join(learnt)}: the 256 centroids per byte are learnt from the "
             f"{len(data.train):,} points that are searched, and fit them too well: of points that "
@@ -518,8 +518,8 @@ def units(search: Search) -> dict[str, str]:
         "bytes": f"per point; codes: of {search.n_points:,} points; model: what encodes and "
         "searches them, such as weights or centroids, once",
         "times": "seconds to learn, and to encode a million points; ms: milliseconds to search "
-        f"{len(search.data.base):,} codes for one query, of {TIMED} at once; compiling is not "
-        "counted",
+        f"{len(search.data.base):,} codes for one query, of {N_TIMED_QUERIES} at once; compiling "
+        "is not counted",
     }
 
 

@@ -28,9 +28,9 @@ if TYPE_CHECKING:
 NONE = "-"  # in a table, where there is no number
 EXACT = "vectors"  # the row of reference: exact distances
 BEST = "★"
-LEFT = ("", "method", "by")  # columns of text
-MAX_METHOD = 32  # characters of a method in one line
-WIDTH = 160  # of text that goes to no terminal
+LEFT_COLUMNS = ("", "method", "by")  # columns of text
+MAX_METHOD_CHARACTERS = 32  # in one line
+WIDTH_CHARACTERS = 160  # of text that goes to no terminal
 
 AnyJob = TypeVar("AnyJob")
 Row = dict[str, Any]
@@ -44,7 +44,7 @@ class ComparedRows:
     protocol: dict[str, Any]
 
     def __str__(self) -> str:
-        width = shutil.get_terminal_size((WIDTH, 24)).columns
+        width = shutil.get_terminal_size((WIDTH_CHARACTERS, 24)).columns
         console = Console(width=width, record=True, file=StringIO())
         console.print(self.table())
         protocol = "\n".join(f"{name}: {value}" for name, value in self.protocol.items())
@@ -123,8 +123,8 @@ class FittingTable:
         table = Table(box=box.SIMPLE_HEAD, padding=(0, 0), pad_edge=False, show_edge=False)
         at = [i for i, name in enumerate(self.columns) if name not in left_out]
         for name in (self.columns[i] for i in at):
-            long = MAX_METHOD if name == "method" else None
-            side: JustifyMethod = "left" if name in LEFT else "right"
+            long = MAX_METHOD_CHARACTERS if name == "method" else None
+            side: JustifyMethod = "left" if name in LEFT_COLUMNS else "right"
             table.add_column(name, justify=side, overflow="fold", max_width=long)
         for row, following in zip(self.rows, [*self.rows[1:], [""]], strict=True):
             texts = (Text(row[i]) for i in at)  # as Text: a bracket in it is no markup

@@ -53,7 +53,7 @@ WITH_LABELS = (
 )
 SET = ("n_bits", "random_state", *PARAMETERS_WITHOUT_EFFECT)
 UNUSED = SET[:2]  # of a hasher's own, which the comparison says it does not use
-MAX_SHOWN = 40  # characters shown of a parameter's value
+MAX_SHOWN_CHARACTERS = 40  # of a parameter's value
 
 MethodLike = str | Hasher
 Methods = MethodLike | Iterable[MethodLike] | Mapping[str, MethodLike]
@@ -237,4 +237,4 @@ def shown(value: object) -> str:
         text = f"{type(value).__name__}()"
     else:
         text = " ".join(repr(value).split())
-    return text if len(text) <= MAX_SHOWN else f"{text[: MAX_SHOWN - 3]}..."
+    return text if len(text) <= MAX_SHOWN_CHARACTERS else f"{text[: MAX_SHOWN_CHARACTERS - 3]}..."

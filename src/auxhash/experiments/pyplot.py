@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 MARKERS = {"circle": "o", "square": "s", "diamond": "D", "up": "^", "down": "v", "cross": "x"}
 MAX_COLUMNS = 3
-INCHES = 4.5, 3.6  # of one plot
+PLOT_INCHES = 4.5, 3.6  # of one plot
 
 
 def figure_of(plots: Sequence[Plot], title: str) -> "Figure":
@@ -26,7 +26,7 @@ def figure_of(plots: Sequence[Plot], title: str) -> "Figure":
         raise ImportError(f"plot needs matplotlib: {install('plot')}") from error
     columns = max(1, min(len(plots), MAX_COLUMNS))
     rows = max(1, math.ceil(len(plots) / columns))
-    inches = INCHES[0] * columns + 2.2, INCHES[1] * rows + 0.4
+    inches = PLOT_INCHES[0] * columns + 2.2, PLOT_INCHES[1] * rows + 0.4
     figure = Figure(figsize=inches, layout="constrained")
     panels = figure.subplots(rows, columns, squeeze=False).ravel()
     for plot, panel in zip(plots, panels, strict=False):

@@ -43,7 +43,7 @@ PairNumbers = tuple[int | None, int | None]  # n_similar and n_dissimilar; None 
 PARTS = ("train", "base", "query")
 TWO_STEP = "two-step "  # before a part's name: the codes of the two-step solution MAC started from
 
-MAX_EXACT = 2 * 10**8  # distances between vectors that are ranked: ten seconds
+MAX_EXACT_DISTANCES = 2 * 10**8  # between vectors that are ranked: ten seconds
 QUERIES_PER_TASK = 16
 
 # Parameters of MACHash that older runs, without them, had at these values.
@@ -171,10 +171,10 @@ def measure(
 def exact(data: Dataset, k: Sequence[int]) -> tuple[list[float], float]:
     """Precision at each k (NaN beyond the base) and mAP of the base ranked by exact distances.
 
-    Of a large data set, the first queries count: MAX_EXACT distances at most.
+    Of a large data set, the first queries count: MAX_EXACT_DISTANCES distances at most.
     """
     base, query = np.asarray(data.base.X, np.float32), np.asarray(data.query.X, np.float32)
-    query = query[: max(1, MAX_EXACT // len(base))]
+    query = query[: max(1, MAX_EXACT_DISTANCES // len(base))]
     # Of what is far from zero, digits would be lost; whole numbers stay whole, so that ties do.
     center = np.rint(base.mean(axis=0))
     base, query = base - center, query - center

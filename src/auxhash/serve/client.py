@@ -39,7 +39,7 @@ __all__ = [
 Sent = TypeVar("Sent")
 PointId = int | str
 Image = bytes | str | PathLike[str]
-LARGE = re.compile("[0-9]{16,19}")  # an id that may be a number which JavaScript would round
+LARGE_ID = re.compile("[0-9]{16,19}")  # an id that may be a number which JavaScript would round
 SHARE_OF_BODY = 0.9  # that points may take: the rest is for what is around them
 
 
@@ -184,7 +184,7 @@ class Client:
         content = {name: value for name, value in asked.items() if value is not None}
         answer = self._ask("POST", "/points/query", _json(content))
         names = {hit["id"] for result in answer["results"] for hit in result["hits"]}
-        large = {name for name in names if isinstance(name, str) and LARGE.fullmatch(name)}
+        large = {name for name in names if isinstance(name, str) and LARGE_ID.fullmatch(name)}
         numbers = large if large and self.info()["ids"] == "number" else set()
         return [_result(each, answer["by"], numbers) for each in answer["results"]]
 

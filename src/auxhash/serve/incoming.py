@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from auxhash.model.model import Model
 
 SAMPLED_VECTORS = 2_000  # vectors, one in twenty of them a query
-MAX_BYTES = 32 << 20  # of the sample; of longer vectors it has fewer
+MAX_SAMPLE_BYTES = 32 << 20  # of longer vectors it has fewer
 RECENT_POINTS = 20_000  # points, the last ones, that the sample stands for
 POINTS_BETWEEN = 200  # that come in before recall is measured again
 
@@ -36,7 +36,7 @@ class IncomingPoints:
         X = np.array(vectors, np.float64)
         with self._lock:
             if self._sample is None:
-                size = min(SAMPLED_VECTORS, MAX_BYTES // X[0].nbytes)
+                size = min(SAMPLED_VECTORS, MAX_SAMPLE_BYTES // X[0].nbytes)
                 self._sample = np.empty((size, X.shape[1]))
             rows = len(self._sample)
             came = self.n_points + np.arange(len(X))

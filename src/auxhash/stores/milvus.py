@@ -46,7 +46,7 @@ IDS_PER_CONDITION = 1000
 CODES_PER_MESSAGE = 5_000  # a message has a limit of bytes
 METRIC = "HAMMING"
 PROPERTIES = "auxhash_stores"  # a collection: one row per store
-MAX_TEXT = 512  # of the texts in it
+MAX_PROPERTY_LENGTH = 512  # of the texts in it
 # Signs that an id cannot have in Milvus Lite, whose statements they break, or in an expression. Two
 # neighbours each become the first and a digit: the order of ids stays the same.
 ESCAPES = {"\t": "\t0", "\n": "\t1", "\f": "\f0", "\r": "\f1", "&": "&0", "'": "&1"}
@@ -286,7 +286,7 @@ class MilvusStore(Store):
 
     def _set_row(self, models: Models, collection: str, text: bool) -> None:
         if not self._client.has_collection(PROPERTIES):
-            kind = self._types.VARCHAR, {"max_length": MAX_TEXT}
+            kind = self._types.VARCHAR, {"max_length": MAX_PROPERTY_LENGTH}
             self._create(PROPERTIES, "auxhash", "unused", 8, name=kind, properties=kind)
         ids = {"ids": "text"} if text else {}
         row = json.dumps({"collection": collection, **asdict(models), **ids})

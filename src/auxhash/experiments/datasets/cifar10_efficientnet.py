@@ -9,7 +9,7 @@ from auxhash.compute.arrays import AnyArray
 from auxhash.experiments.datasets import cifar10, efficientnet
 from auxhash.experiments.datasets.dataset import Dataset, Points, describe, split, within
 from auxhash.experiments.datasets.embedded import (
-    SMALL,
+    SMALL_ROWS,
     VERSION,
     Embed,
     check_installed,
@@ -38,7 +38,7 @@ def load_small(
     n_train: int | None = None, n_base: int | None = None, n_query: int = 500, seed: int = 0
 ) -> Dataset:
     """`load` of the first 5,000 images."""
-    return _load(LARGE + "-small", SMALL, n_train, n_base, n_query, seed)
+    return _load(LARGE + "-small", SMALL_ROWS, n_train, n_base, n_query, seed)
 
 
 def _load(

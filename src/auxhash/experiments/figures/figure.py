@@ -19,7 +19,7 @@ from auxhash.experiments.scales import H_STEPS, ORDERS, RETURNED, SCALES, Scale
 from auxhash.experiments.svg import Arrow, Plot, Series, Style
 from auxhash.model.encoding import Arrays
 
-APART = 0.03  # share of x between one arrow and the next
+ARROW_GAP_SHARE = 0.03  # share of x between one arrow and the next
 NEAREST = "Precision over k: the share of the k nearest that are right."
 WITHIN = (
     "Precision over recall: one point per Hamming radius; where nothing lies within the radius of "
@@ -275,7 +275,7 @@ def arrows(records: Sequence[Record], value: Callable[[Record], float], x: float
         if all(ends):
             start, end = (float(np.mean(values)) for values in ends)
             colour = style(TWO_STEP_OF[two_step]).colour
-            arrows.append(Arrow(x * (1 - APART * at), start, end, colour))
+            arrows.append(Arrow(x * (1 - ARROW_GAP_SHARE * at), start, end, colour))
     return arrows
 
 

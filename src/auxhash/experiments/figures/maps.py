@@ -34,8 +34,8 @@ SIZES: dict[str, tuple[str, dict[str, int]]] = {  # data set and sizes, by scale
 }
 LOSSES: dict[MapLoss, str] = {"tsne": "t-SNE", "ee": "elastic embedding"}
 MAPPINGS = ("linear", "rbf", "network")
-DRAWN = ("linear", "network")  # maps of t-SNE that are drawn
-N_DRAWN, NEAR = 1_000, 10
+DRAWN_MAPPINGS = ("linear", "network")  # maps of t-SNE that are drawn
+N_DRAWN, N_NEAR = 1_000, 10
 PERPLEXITY, ALPHA, TOL = 30.0, 1.4, 0.02
 MAX_CLASSES = 12  # that have colours of their own; with more, there are none
 CLASS_COLOURS = [name for name in COLOURS if name not in ("ink", "muted", "sky")]
@@ -124,8 +124,8 @@ def _landed(state: MapState, Q: Array) -> Array:
 def _agreement(
     places: Array, y: AnyArray, new: Array | None = None, new_y: AnyArray | None = None
 ) -> float:
-    """Share of the NEAR points nearest to new ones, or to each point, that are of its class."""
-    near = nearest(places, new, min(NEAR, len(places) - 1))[0]
+    """Share of the N_NEAR points nearest to new ones, or to each point, that are of its class."""
+    near = nearest(places, new, min(N_NEAR, len(places) - 1))[0]
     return float((y[near] == (y if new_y is None else new_y)[:, None]).mean())
 
 
@@ -204,7 +204,7 @@ class Maps:
         sections = [Section("E along the path", [row for row in rows if row])]
         sections += [
             Section(f"The map by t-SNE, {name}", [_maps(every["tsne", name][1])])
-            for name in DRAWN
+            for name in DRAWN_MAPPINGS
             if ("tsne", name) in every
         ]
         sections += [

@@ -35,10 +35,10 @@ from auxhash.model.encoding import Arrays
 Signs = NDArray[np.int8]
 
 CLASSES = (1, 2, 7)
-PER_CLASS = 4
-BITS = 2
+POINTS_PER_CLASS = 4
+N_BITS = 2
 LOWEST = "lowest of all codes"
-SAME = 1e-9  # energies that differ by rounding alone
+TOL = 1e-9  # energies that differ by rounding alone
 
 
 class Dichotomies(NamedTuple):
@@ -49,14 +49,14 @@ class Dichotomies(NamedTuple):
 
 
 def points(seed: int) -> tuple[Array, Numbers]:
-    """PER_CLASS digits of each class in two dimensions, each of unit variance."""
+    """POINTS_PER_CLASS digits of each class in two dimensions, each of unit variance."""
     data = datasets.load("digits").base
     mean, axes = principal_axes(np.asarray(data.X, np.float64), 2, "the sketch")
     plane = (data.X - mean) @ axes
     plane /= plane.std(axis=0)
     labels = np.asarray(data.y)
     rng = np.random.default_rng(seed)
-    rows = [rng.choice(np.flatnonzero(labels == c), PER_CLASS, False) for c in CLASSES]
+    rows = [rng.choice(np.flatnonzero(labels == c), POINTS_PER_CLASS, False) for c in CLASSES]
     chosen = np.concatenate(rows)
     return plane[chosen], labels[chosen]
 
@@ -130,7 +130,7 @@ class Draw:
     def configuration(self) -> Configuration:
         problem = {
             "classes": CLASSES,
-            "per class": PER_CLASS,
+            "per class": POINTS_PER_CLASS,
             "seed": self.seed,
             "order": self.order,
         }
@@ -147,9 +147,9 @@ class Draw:
         line = dichotomies(X)
         energy = energies(line.signs, line.signs, pairs)
         distance = distances(free, line.signs, line.signs)
-        best_of_all = energy <= energy.min() + SAME  # of these, the nearest to the free codes
+        best_of_all = energy <= energy.min() + TOL  # of these, the nearest to the free codes
         optimal = np.unravel_index(
-            np.argmin(np.where(best_of_all, distance, len(X) * BITS)), energy.shape
+            np.argmin(np.where(best_of_all, distance, len(X) * N_BITS)), energy.shape
         )
         half = all_signs(len(X))[1::2]  # the first sign is +1: turning a bit around changes nothing
         facts = {
@@ -178,10 +178,10 @@ class Draw:
         """Start of MAC, with the free codes as Z, and its end."""
         centres, start, solving = np.random.default_rng(self.seed).spawn(3)
         h = hashfunctions.get("linear", 100.0).prepare(X, centres)
-        Z = (2 * start.integers(0, 2, (len(X), BITS)) - 1).astype(np.int8)
+        Z = (2 * start.integers(0, 2, (len(X), N_BITS)) - 1).astype(np.int8)
         algorithm = loop.MAC(zstep.Cut(order=self.order), h_step=self.h_step)
         with context.using(n_jobs=1):
-            problem = zstep.Problem(pairs, "ksh", BITS)
+            problem = zstep.Problem(pairs, "ksh", N_BITS)
             steps = list(algorithm.steps(problem, h.features(X), h, Z, solving))
         end = steps[-1] if self.iterate == "last" else loop.lowest(steps)
         return steps[0][1], end[1]
@@ -270,34 +270,34 @@ def verdicts(every: Sequence[Facts]) -> list[Verdict]:
     return [
         verdict(
             "The free codes cannot be produced by a hash function",
-            int((E["optimal"] > lowest + SAME).sum()),
+            int((E["optimal"] > lowest + TOL).sum()),
             claims.USUALLY,
             "Needed: two thirds.",
         ),
         verdict(
             "The two-step codes are not those of the optimal hash function",
-            int((E["two-step"] > E["optimal"] + SAME).sum()),
+            int((E["two-step"] > E["optimal"] + TOL).sum()),
             claims.USUALLY,
             f"Needed: two thirds. {excess('two-step')}",
         ),
         verdict(
             "Nor are the realizable codes nearest to the free codes",
-            int((E["nearest realizable"] > E["optimal"] + SAME).sum()),
+            int((E["nearest realizable"] > E["optimal"] + TOL).sum()),
             claims.USUALLY,
             f"Needed: two thirds. {excess('nearest realizable')}",
         ),
         verdict(
             "MAC finds a better hash function than two-step hashing",
-            int((E["MAC"] < E["two-step"] - SAME).sum()),
+            int((E["MAC"] < E["two-step"] - TOL).sum()),
             claims.USUALLY,
-            f"Needed: two thirds. Worse in {int((E['MAC'] > E['two-step'] + SAME).sum())}. "
+            f"Needed: two thirds. Worse in {int((E['MAC'] > E['two-step'] + TOL).sum())}. "
             f"{excess('MAC')}",
         ),
         verdict(
             "MAC finds the optimum",
-            int((E["MAC"] <= E["optimal"] + SAME).sum()),
+            int((E["MAC"] <= E["optimal"] + TOL).sum()),
             claims.USUALLY,
-            f"Needed: two thirds. Two-step: {int((E['two-step'] <= E['optimal'] + SAME).sum())}.",
+            f"Needed: two thirds. Two-step: {int((E['two-step'] <= E['optimal'] + TOL).sum())}.",
             ours=True,
         ),
     ]
@@ -360,9 +360,9 @@ def _protocol(every: Sequence[Facts], scale: Scale) -> list[tuple[str, str]]:
     return [
         (
             "Problems",
-            f"{len(every)} draws of {PER_CLASS} digits of each of the classes {classes}, in their "
-            f"first two principal components; {BITS} bits, KSH loss on all pairs, linear SVMs, "
-            f"cut in the Z step, {ORDERS[scale.order]}; {H_STEPS[scale.h_step]}; MAC returns "
+            f"{len(every)} draws of {POINTS_PER_CLASS} digits of each of the classes {classes}, in "
+            f"their first two principal components; {N_BITS} bits, KSH loss on all pairs, linear "
+            f"SVMs, cut in the Z step, {ORDERS[scale.order]}; {H_STEPS[scale.h_step]}; MAC returns "
             f"{RETURNED[scale.iterate]}; the free codes are those that the Z step at mu = 0 found; "
             "no validation: the points are too few",
         ),
