@@ -20,7 +20,7 @@ from benchmarks.records import RESULTS, Record, append, known, read
 
 FILE = RESULTS / "autoencoder.jsonl"
 BITS = 16
-WARM_UP = 200  # points
+WARM_UP_POINTS = 200
 
 
 def main(small: bool = False, options: Sequence[str] = ()) -> None:
@@ -44,7 +44,7 @@ def main(small: bool = False, options: Sequence[str] = ()) -> None:
 def measured(X: Array) -> Record:
     """Iterations, and seconds of the processor, of one training, after a short one to compile."""
     hasher = baselines.BinaryAutoencoder(BITS, random_state=0, n_jobs=1)
-    hasher.fit(X[:WARM_UP])
+    hasher.fit(X[:WARM_UP_POINTS])
     began = time.process_time()
     hasher.fit(X)
     seconds = round(time.process_time() - began, 3)

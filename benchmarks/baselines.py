@@ -16,8 +16,8 @@ from auxhash.learn import baselines
 from auxhash.learn.hasher import Hasher
 from auxhash.search import metrics
 
-CLASSES = 10
-QUERIES = 1000
+N_CLASSES = 10
+N_QUERIES = 1000
 SEED = 0
 ALLOWED = 600  # seconds, for all of them
 VARIANTS: dict[str, tuple[str, dict[str, Any]]] = {
@@ -32,8 +32,8 @@ VARIANTS: dict[str, tuple[str, dict[str, Any]]] = {
 
 def make_data(n: int, dim: int, rng: np.random.Generator) -> tuple[NDArray[Any], NDArray[Any]]:
     """Overlapping classes, each of three clusters; the spectrum falls as that of real features."""
-    lumps = rng.standard_normal((CLASSES, 3, dim))
-    y, lump = rng.integers(0, CLASSES, n), rng.integers(0, 3, n)
+    lumps = rng.standard_normal((N_CLASSES, 3, dim))
+    y, lump = rng.integers(0, N_CLASSES, n), rng.integers(0, 3, n)
     X = (lumps[y, lump] + 2 * rng.standard_normal((n, dim))) / np.sqrt(np.arange(1, dim + 1))
     return X, y
 
@@ -47,7 +47,7 @@ def hashers(n_bits: int) -> Iterator[tuple[str, Hasher]]:
 
 def measure(n: int, dim: int, n_bits: int) -> Iterator[tuple[str, float, float, float]]:
     """Each method's name, seconds to train, points encoded per second, precision at 100."""
-    X, y = make_data(n + QUERIES, dim, np.random.default_rng(SEED))
+    X, y = make_data(n + N_QUERIES, dim, np.random.default_rng(SEED))
     train, labels, queries, wanted = X[:n], y[:n], X[n:], y[n:]
     for label, hasher in hashers(n_bits):
         clock = perf_counter()
@@ -65,8 +65,8 @@ def main(small: bool = False) -> None:
     n, dim, n_bits = (150, 12, 8) if small else (10_000, 320, 32)
     console = Console()
     console.print(
-        f"Made data: {n} training points, which are the base as well, {QUERIES} queries, {dim} "
-        f"features, {CLASSES} classes; {n_bits} bits, seed {SEED}; ties by their expected value."
+        f"Made data: {n} training points, which are the base as well, {N_QUERIES} queries, {dim} "
+        f"features, {N_CLASSES} classes; {n_bits} bits, seed {SEED}; ties by their expected value."
     )
     table = Table("method", "seconds", "share", "points encoded per second", "precision at 100")
     total = 0.0

@@ -51,6 +51,7 @@ from benchmarks.records import (
     append,
     known,
     markdown,
+    parsed,
     read,
     write_tables,
 )
@@ -338,9 +339,7 @@ def _options(options: Sequence[str]) -> argparse.Namespace:
     parser.add_argument("--base", type=int, help=f"points to search; {MAX_BASE:,} by default")
     parser.add_argument("--seeds", type=int, nargs="+", default=[0])
     parser.add_argument("--device", choices=("cpu", "cuda"), default="cpu", help="of NeighborHash")
-    parser.add_argument("--results", type=Path, default=FILE)
-    parser.add_argument("--tables", action="store_true")
-    return parser.parse_args(options)
+    return parsed(parser, options, FILE)
 
 
 def _run_small() -> None:

@@ -26,7 +26,7 @@ from benchmarks.rows import short, turns
 
 BITS, PREFIXES, K, QUERIES = 128, (32, 64), 10, 1_000
 CANDIDATES = (1_000, 10_000)  # of the first pass
-BY_VECTORS = 100  # points whose vectors are looked at
+N_BY_VECTORS = 100  # points whose vectors are looked at
 HEADINGS = ("search", "10@10", "ms per query", "ratio to 128 bits by tables")
 
 Search = Callable[[], Any]
@@ -76,10 +76,10 @@ def searches(hasher: Any, base: Any, queries: Any) -> Iterator[tuple[str, Search
     flat = partial(index.search_tables, tables)
     yield f"{BITS} bits by Hamming distance", partial(index.search, codes, K)
     yield f"{BITS} bits by tables", partial(flat, K)
-    third = f", then {BY_VECTORS} vectors"
+    third = f", then {N_BY_VECTORS} vectors"
     yield (
         f"{BITS} bits by tables{third}",
-        lambda: by_vectors(flat(BY_VECTORS)[1], queries, base, K, "cosine"),
+        lambda: by_vectors(flat(N_BY_VECTORS)[1], queries, base, K, "cosine"),
     )
     for text, own in (("", {}), (third, {"queries": queries, "vectors": base})):
         for n_bits in PREFIXES:
@@ -88,7 +88,7 @@ def searches(hasher: Any, base: Any, queries: Any) -> Iterator[tuple[str, Search
                     f"{n_bits} bits by Hamming distance, then {first:,} by tables{text}",
                     partial(
                         cascade,
-                        *(index, codes, tables, K, n_bits, (first, BY_VECTORS)),
+                        *(index, codes, tables, K, n_bits, (first, N_BY_VECTORS)),
                         metric="cosine",
                         **own,
                     ),

@@ -61,18 +61,18 @@ SUBJECTS = ("partitions", "functions", "traffic", "overhead", "processes", "sepa
 ITERATIONS = 8
 SEEDS = (0, 1, 2)  # of the plain estimator: how much it varies by itself
 PARTITIONS = (16, 4, 8, 2, 1)
-SHARES = (2_000, 4_000, 8_000)
+TRAFFIC_POINTS = (2_000, 4_000, 8_000)
 BITS = (8, 16, 64)
 FUNCTIONS = (("linear", False), ("linear", True), ("rbf", False), ("network", False))
 FEWER, MANY = 14_500, 100_000
 IMAGES = (3_000, 6_000)
-ROUNDS = 60
-NUMBERS = (1, 10_272)  # of a message: one sum; and 32 bits of 321 features
-WIDE = (1, 4, 16, 32)  # partitions of the rounds
+N_ROUNDS = 60
+NUMBERS_PER_MESSAGE = (1, 10_272)  # one sum; and 32 bits of 321 features
+ROUND_PARTITIONS = (1, 4, 16, 32)
 WORKERS = (1, 4, 16, 64, 128)
-TIMES = (1, 10, 100, 1000)  # as many points as measured, for the model
-NETWORK = 1.25e9  # bytes per second of the client's, for the model: ten gigabits
-LATENCY = 1e-4  # seconds of a message on it
+POINT_FACTORS = (1, 10, 100, 1000)  # as many points as measured, for the model
+NETWORK_BYTES_PER_SECOND = 1.25e9  # of the client's, for the model: ten gigabits
+LATENCY_SECONDS = 1e-4  # of a message on it
 KEY = (
     *("subject", "data", "points", "bits", "function", "kappa", "refine", "max_iter"),
     *("parts", "processes", "seed", "numbers"),
@@ -96,10 +96,10 @@ def runs() -> Iterator[Record]:
             yield fewer | run
     brief = common | {"subject": "traffic", "refine": False, "parts": 2, "max_iter": 8}
     brief["kappa"] = [20, 100]
-    for points in SHARES:
+    for points in TRAFFIC_POINTS:
         yield brief | {"points": points}
     for bits in BITS:
-        yield brief | {"points": SHARES[0], "bits": bits}
+        yield brief | {"points": TRAFFIC_POINTS[0], "bits": bits}
     many = {"data": "infinite-mnist", "points": MANY, "bits": 16, "kappa": [20, 100], "max_iter": 2}
     for parts in (0, 1, 4):
         yield common | many | {"subject": "overhead", "refine": False, "parts": parts}
@@ -110,8 +110,8 @@ def runs() -> Iterator[Record]:
     for points in IMAGES:
         for parts in (0, 1, 2, 4):
             yield images | {"points": points, "parts": parts, "processes": 2 if parts else 0}
-    for parts in WIDE:
-        for numbers in NUMBERS:
+    for parts in ROUND_PARTITIONS:
+        for numbers in NUMBERS_PER_MESSAGE:
             yield {"subject": "rounds", "parts": parts, "numbers": numbers, "processes": 2}
 
 
@@ -123,7 +123,7 @@ def few_runs() -> Iterator[Record]:
         yield few | {"subject": "partitions", "parts": parts}
     yield few | {"subject": "traffic", "parts": 2}
     for parts in (1, 2):
-        for numbers in NUMBERS:
+        for numbers in NUMBERS_PER_MESSAGE:
             yield {"subject": "rounds", "parts": parts, "numbers": numbers, "processes": 0}
 
 
@@ -228,11 +228,11 @@ def agree(run: Record, client: Client) -> Record:
 
     All messages pass through it. They are processor seconds: others may use this machine.
     """
-    requests = [(run["numbers"], ROUNDS)] * run["parts"]
+    requests = [(run["numbers"], N_ROUNDS)] * run["parts"]
     none: list[tuple[Any, ...]] = [()] * run["parts"]
     began = process_time()
     Rounds(Cluster(client, 600.0), _talk, none, requests).run(lambda progress: False)
-    return {"seconds": (process_time() - began) / ROUNDS}
+    return {"seconds": (process_time() - began) / N_ROUNDS}
 
 
 def _talk(_threads: int | None, numbers: int, n_rounds: int) -> None:
@@ -459,7 +459,7 @@ class Cost:
         took = np.array([one["seconds"] for one in talks])
         once, each, byte = np.maximum(_weighted(columns, took), 0)
         point = run["cpu"] / run["steps"] / run["points"]
-        network = 2 * LATENCY, 2 / NETWORK
+        network = 2 * LATENCY_SECONDS, 2 / NETWORK_BYTES_PER_SECOND
         return cls(
             run["points"], point, run["rounds"], _message(run),
             float(once) + network[0], float(each), float(byte) + network[1],
@@ -476,7 +476,7 @@ class Cost:
 
     def table(self) -> str:
         rows = []
-        for times in TIMES:
+        for times in POINT_FACTORS:
             n = times * self.points
             alone = self.point * n
             speedups = [f"{alone / self.seconds(n, w):.1f}" for w in WORKERS]

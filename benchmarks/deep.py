@@ -44,7 +44,7 @@ from numpy.typing import NDArray
 from auxhash.codes import pack
 from auxhash.mac.hashfunctions import encoded
 from auxhash.search import metrics
-from benchmarks.records import RESULTS, Record, append, known, markdown, read, write_tables
+from benchmarks.records import RESULTS, Record, append, known, markdown, parsed, read, write_tables
 
 FILE = RESULTS / "deep.jsonl"
 METHODS = ("one-hot", "two-step", "mac", "refined", "rank", "mac-classes")
@@ -381,9 +381,7 @@ def _options(options: Sequence[str]) -> argparse.Namespace:
         parser.add_argument(f"--{name}", type=int, help="so many points at most")
     parser.add_argument("--data", type=Path, help="folder of CIFAR-10, binary or .npy")
     parser.add_argument("--pieces", type=Path, help="only write .npy files here, for --data")
-    parser.add_argument("--results", type=Path, default=FILE)
-    parser.add_argument("--tables", action="store_true")
-    asked = parser.parse_args(options)
+    asked = parsed(parser, options, FILE)
     if asked.shift and not asked.both_ways:
         parser.error("--shift is for --both-ways")
     return asked

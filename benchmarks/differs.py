@@ -13,7 +13,6 @@ was measured stands in a file of JSON lines, docs/results/differs.jsonl, and is 
 import argparse
 from collections.abc import Callable, Sequence
 from itertools import product
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -27,7 +26,7 @@ from auxhash.learn.hasher import Hasher
 from auxhash.mac import affinity, hashfunctions, presets
 from auxhash.mac.zstep import Cut
 from auxhash.search import metrics
-from benchmarks.records import RESULTS, Record, append, known, markdown, read, write_tables
+from benchmarks.records import RESULTS, Record, append, known, markdown, parsed, read, write_tables
 
 FILE = RESULTS / "differs.jsonl"
 BITS, RANKS = 16, (100, 2_000)
@@ -92,9 +91,7 @@ def main(small: bool = False, options: Sequence[str] = ()) -> None:
     parser = argparse.ArgumentParser("python -m benchmarks differs")
     parser.add_argument("--names", choices=CHANGES, nargs="+", default=list(CHANGES))
     parser.add_argument("--seeds", type=int, nargs="+", default=[0])
-    parser.add_argument("--results", type=Path, default=FILE)
-    parser.add_argument("--tables", action="store_true")
-    asked = parser.parse_args(list(options))
+    asked = parsed(parser, options, FILE)
     if small:
         data = datasets.load("digits", n_train=150, n_base=400, n_query=50)
         names, pairs = (AS_SET, FIRST, "SIFT: quad"), (5, 20)

@@ -10,8 +10,8 @@ from typing import Any, NamedTuple
 from benchmarks.rows import Row
 
 BYTES, PRODUCTS = "memory in order, GB/s", "matrix product, GFlop/s"  # names of rates
-EDGES = 2 * 5_811_402  # of the pairs, in both directions
-COUPLINGS = EDGES * 12 / 1e9  # GB of a bit: couplings in double precision, places in four bytes
+N_EDGES = 2 * 5_811_402  # of the pairs, in both directions
+COUPLING_GB = N_EDGES * 12 / 1e9  # of a bit: couplings in double precision, places in four bytes
 BITS = 48
 QUAD_PRODUCTS = 70  # of the couplings with a vector, for a bit of quad: about so many
 
@@ -26,15 +26,15 @@ class Floor(NamedTuple):
 
 
 FLOORS = (
-    Floor("cut, from free codes", "couplings and places read once", BYTES, BITS * COUPLINGS),
-    Floor("cut, from random codes", "couplings and places read once", BYTES, BITS * COUPLINGS),
+    Floor("cut, from free codes", "couplings and places read once", BYTES, BITS * COUPLING_GB),
+    Floor("cut, from random codes", "couplings and places read once", BYTES, BITS * COUPLING_GB),
     Floor(
         "a sweep of quad at mu = 0",
         f"couplings and places read {QUAD_PRODUCTS} times",
         BYTES,
-        QUAD_PRODUCTS * BITS * COUPLINGS,
+        QUAD_PRODUCTS * BITS * COUPLING_GB,
     ),
-    Floor("KSH from 5,811,402 pairs, their", "places, of two bytes", BYTES, EDGES * 2 / 1e9),
+    Floor("KSH from 5,811,402 pairs, their", "places, of two bytes", BYTES, N_EDGES * 2 / 1e9),
     Floor("10 nearest of 1,000,000 codes, one query", "codes of eight bytes", BYTES, 0.008),
     # In single precision, of which a core makes twice as many operations as the rate says.
     Floor("encoding 100,000 points", "the product", PRODUCTS, 1e-9 * 100_000 * 320 * 64),

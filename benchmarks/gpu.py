@@ -18,7 +18,6 @@ import math
 import time
 from collections.abc import Callable, Sequence
 from functools import cache
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -30,16 +29,16 @@ from auxhash import HammingIndex, MACHash
 from auxhash.compute import device as devices
 from auxhash.experiments import datasets
 from auxhash.search import metrics
-from benchmarks.records import RESULTS, Record, append, known, markdown, read, write_tables
+from benchmarks.records import RESULTS, Record, append, known, markdown, parsed, read, write_tables
 
 FILE = RESULTS / "gpu.jsonl"
-AIMS = {"train-10k": 0.5, "train-58k": 0.6, "train-1m": 10.0, "train-10m": 180.0}
-COMPILED_WITH = 1_000  # points, with which kernels of the processor are compiled
-LARGE = 2_000_000  # points, of more there is one run, with what others have compiled
+AIM_SECONDS = {"train-10k": 0.5, "train-58k": 0.6, "train-1m": 10.0, "train-10m": 180.0}
+COMPILING_POINTS = 1_000  # with which kernels of the processor are compiled
+LARGE_POINTS = 2_000_000  # of more there is one run, with what others have compiled
 SIDE = 28
 QUERIES, RANK = 2_000, 100
 CODES, ASKED, BITS = 10_000_000, 10_000, 64
-SEEDS = 5
+N_SEEDS = 5
 
 
 def main(small: bool = False, options: Sequence[str] = ()) -> None:
@@ -100,9 +99,9 @@ def trained(
 ) -> Record:
     """Time, L(h) and precision of one training."""
     settings: dict[str, Any] = {} if refined else {"refine": None}
-    large = len(X) > LARGE
+    large = len(X) > LARGE_POINTS
     if device == "cpu":  # a GPU has a first run of its own
-        MACHash(bits, random_state=seed, **settings).fit(X[:COMPILED_WITH], y[:COMPILED_WITH])
+        MACHash(bits, random_state=seed, **settings).fit(X[:COMPILING_POINTS], y[:COMPILING_POINTS])
     best, model, compiled = math.inf, None, device == "cpu" or large
     for _ in range(1 if large else repeats + (device == "cuda")):  # the first one compiles
         began = time.perf_counter()
@@ -162,7 +161,7 @@ def digits(n: int) -> tuple[Any, ...]:
 
 def _agreement(asked: Any) -> Any:
     """Loss and precision of five seeds, on each device."""
-    for seed in range(SEEDS):
+    for seed in range(N_SEEDS):
         for device in ("cuda", "cpu"):
             for refined in (False, True):
                 kind = "MAC, refined" if refined else "MAC"
@@ -273,7 +272,7 @@ def table(records: Sequence[Record]) -> str:
         parts = [record.get(name) for name in ("z_seconds", "h_seconds", "refine_seconds")]
         asked = f", {record['queries']:,} queries" if "queries" in record else ""
         alone = record["device"] == "cuda" and "refined" not in record["name"]
-        aimed = alone and record["row"] in AIMS
+        aimed = alone and record["row"] in AIM_SECONDS
         rows.append(
             [
                 record["name"] + asked,
@@ -281,7 +280,7 @@ def table(records: Sequence[Record]) -> str:
                 *("" if part is None else f"{part:.2f}" for part in parts),
                 f"{record['loss']:.4g}" if "loss" in record else "",
                 f"{record['precision']:.3f}" if "precision" in record else "",
-                f"{AIMS[record['row']]:g}" if aimed else "",
+                f"{AIM_SECONDS[record['row']]:g}" if aimed else "",
             ]
         )
     return markdown(head, rows)
@@ -325,6 +324,4 @@ def _options(options: Sequence[str]) -> argparse.Namespace:
     parser.add_argument("--rows", nargs="+", choices=[*ROWS], default=list(ROWS))
     parser.add_argument("--repeats", type=int, default=3)
     parser.add_argument("--devices", nargs="+", choices=["cuda", "cpu"], default=["cuda", "cpu"])
-    parser.add_argument("--results", type=Path, default=FILE)
-    parser.add_argument("--tables", action="store_true")
-    return parser.parse_args(options)
+    return parsed(parser, options, FILE)

@@ -14,7 +14,6 @@ import argparse
 import math
 from collections.abc import Sequence
 from itertools import product
-from pathlib import Path
 
 import numpy as np
 
@@ -25,7 +24,7 @@ from auxhash.learn import paper
 from auxhash.mac import hashfunctions, presets
 from auxhash.mac.loop import H_STEPS, HStep
 from auxhash.search import metrics
-from benchmarks.records import RESULTS, Record, append, known, markdown, read, write_tables
+from benchmarks.records import RESULTS, Record, append, known, markdown, parsed, read, write_tables
 
 FILE, TABLE = RESULTS / "hstep.jsonl", "hstep.md"
 RANK = 100
@@ -51,9 +50,7 @@ def main(small: bool = False, options: Sequence[str] = ()) -> None:
     parser.add_argument("--functions", nargs="+", default=["linear"])
     parser.add_argument("--points", type=int, default=2_000)
     parser.add_argument("--seeds", type=int, nargs="+", default=[0])
-    parser.add_argument("--results", type=Path, default=FILE)
-    parser.add_argument("--tables", action="store_true")
-    asked = parser.parse_args(list(options))
+    asked = parsed(parser, options, FILE)
     if small:
         data = datasets.load("digits", n_train=150, n_base=400, n_query=50)
         print(table([measured(data, WAYS[-2], "linear", 8, 0, form, (5, 20)) for form in H_STEPS]))

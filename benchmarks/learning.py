@@ -29,11 +29,11 @@ from benchmarks.records import markdown, write_tables
 from benchmarks.rows import HEADINGS, Row, table, timed
 
 N_BITS = 64
-AIMS = {"linear": 180.0, "network": 600.0}  # seconds
-STEPS = 20  # whose products are made, to say how long those of all take
+AIM_SECONDS = {"linear": 180.0, "network": 600.0}
+N_STEPS = 20  # whose products are made, to say how long those of all take
 N_POINTS = 100_000
-BY_FEATURES = {100: 600.0, 768: 900.0, 1536: 900.0}  # aims of a fit by default, seconds
-SHARE = 5  # one in so many of its steps is made
+AIM_SECONDS_BY_FEATURES = {100: 600.0, 768: 900.0, 1536: 900.0}  # of a fit by default
+ONE_STEP_IN = 5  # one in so many of its steps is made
 
 Products = Callable[[], object]
 
@@ -73,7 +73,7 @@ def rows(X: Any, metric: Any, name: str, n_steps: int | None) -> Iterator[Row]:
     n_bits = min(N_BITS, n_features)
     problem = f"{n:,} x {n_features} ({name}), {n_bits} bits"
     yield Row(f"ITQ, {problem}", (timed(lambda: baselines.ITQ(n_bits, random_state=0).fit(X))[1],))
-    for hash_function, aim in AIMS.items():
+    for hash_function, aim in AIM_SECONDS.items():
         hasher = NeighborHash(n_bits, metric, hash_function, n_steps=n_steps, random_state=0)
         _, seconds = timed(lambda hasher=hasher: hasher.fit(X))
         yield Row(f"NeighborHash, {hash_function}, {problem}", (seconds,), aim)
@@ -88,17 +88,17 @@ def rows(X: Any, metric: Any, name: str, n_steps: int | None) -> Iterator[Row]:
 
 def defaults(small: bool = False) -> Iterator[Row]:
     """The fit by default for each number of features: as a whole, and its parts in words."""
-    for n_features, aim in BY_FEATURES.items():
+    for n_features, aim in AIM_SECONDS_BY_FEATURES.items():
         X = peers.decaying(400 if small else N_POINTS, n_features, 0)[0].astype(np.float32)
-        n_steps = 10 if small else PLANS["default"].n_steps // SHARE
+        n_steps = 10 if small else PLANS["default"].n_steps // ONE_STEP_IN
         hasher = NeighborHash(n_steps=n_steps, query_function="network", random_state=0)
         _, seconds = timed(lambda hasher=hasher, X=X: hasher.fit(X))
         steps = sum(step.seconds for step in hasher.history_)
         rest = seconds - steps
-        made = f"{hasher.history_[-1].step:,} of {SHARE * hasher.history_[-1].step:,} steps"
+        made = f"{hasher.history_[-1].step:,} of {ONE_STEP_IN * hasher.history_[-1].step:,} steps"
         what = f"NeighborHash by default, {len(X):,} x {n_features} (made data), {N_BITS} bits"
         note = f"{made} took {steps:.0f} s, the rest {rest:.0f} s"
-        yield Row(what, (rest + SHARE * steps,), aim, note=note)
+        yield Row(what, (rest + ONE_STEP_IN * steps,), aim, note=note)
 
 
 def seconds_of_products(n: int, n_features: int, n_bits: int, n_hidden: int) -> float:
@@ -124,6 +124,6 @@ def seconds_of_products(n: int, n_features: int, n_bits: int, n_hidden: int) -> 
 
     once()
     began = perf_counter()
-    for _ in range(STEPS):
+    for _ in range(N_STEPS):
         once()
-    return (perf_counter() - began) / STEPS
+    return (perf_counter() - began) / N_STEPS

@@ -16,14 +16,13 @@ import resource
 import subprocess
 import sys
 from collections.abc import Sequence
-from pathlib import Path
 from time import process_time
 
 from auxhash import MACMap
 from auxhash.experiments import datasets
 from auxhash.experiments.datasets.dataset import Dataset
 from auxhash.experiments.figures.maps import LOSSES, WAYS
-from benchmarks.records import RESULTS, Record, append, known, markdown, read, write_tables
+from benchmarks.records import RESULTS, Record, append, known, markdown, parsed, read, write_tables
 from benchmarks.scale import where
 
 FILE, FIGURE = RESULTS / "maps.jsonl", RESULTS / "maps.json"
@@ -38,10 +37,8 @@ def main(small: bool = False, options: Sequence[str] = ()) -> None:
     parser.add_argument("--loss", choices=tuple(LOSSES), default="tsne")
     parser.add_argument("--iterations", type=int, default=50)
     parser.add_argument("--jobs", type=int)
-    parser.add_argument("--results", type=Path, default=FILE)
-    parser.add_argument("--tables", action="store_true")
     parser.add_argument("--one", help=argparse.SUPPRESS)  # a case, measured in this process
-    asked = parser.parse_args(list(options))
+    asked = parsed(parser, options, FILE)
     if small:
         data = datasets.load("digits", n_train=100)
         print(_line(measured(data, dict(zip(KEY, (100, "tsne", "linear", 50, 1), strict=True)))))

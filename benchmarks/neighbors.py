@@ -18,7 +18,6 @@ ranks, serves both tables.
 import argparse
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
 from time import perf_counter, process_time
 from typing import TYPE_CHECKING, Any
 
@@ -38,7 +37,7 @@ from auxhash.mac import affinity
 from auxhash.mac.hashfunctions import NetworkHash, Scaled, SVMHash, Unit
 from benchmarks import peers, recall
 from benchmarks.recall import Shares
-from benchmarks.records import RESULTS, Record, append, known, markdown, read, write_tables
+from benchmarks.records import RESULTS, Record, append, known, markdown, parsed, read, write_tables
 
 if TYPE_CHECKING:  # faiss is imported where it is used
     from benchmarks.quantizers import Measured
@@ -59,12 +58,12 @@ DATA = {
     "cifar10-gist": Setting("euclidean", 58_000),
 }
 BITS = (16, 32, 64, 128)
-NEAREST = 10
+N_NEAREST = 10
 RANKS = (10, 100, 1000)
 RERANKED = (100, 200, 500)
 MEASURED = tuple(sorted({*RANKS, *RERANKED}))
-LARGE = 4096  # units of a network
-AIM = 0.95  # of the nearest, after re-ranking
+LARGE_UNITS = 4096  # of a network
+AIM_SHARE = 0.95  # of the nearest, after re-ranking
 OURS = "NeighborHash"  # the methods that others are compared with
 FILE = RESULTS / "neighbors.jsonl"
 
@@ -164,12 +163,12 @@ class RaBitQ(Quantized):
     """faiss's RaBitQ: one bit per feature, and 64 bits of factors, which count as bits."""
 
     def refusal(self, data: Dataset, bits: int) -> str | None:
-        from benchmarks.quantizers import FACTORS
+        from benchmarks.quantizers import FACTOR_BITS
 
         d = data.base.X.shape[1]
-        if bits <= FACTORS:
-            return f"the factors alone take {FACTORS} bits"
-        return f"more than the {d} features and {FACTORS}" if bits > d + FACTORS else None
+        if bits <= FACTOR_BITS:
+            return f"the factors alone take {FACTOR_BITS} bits"
+        return f"more than the {d} features and {FACTOR_BITS}" if bits > d + FACTOR_BITS else None
 
     def _search(self, data: Dataset, bits: int, ranks: Sequence[int], seed: int) -> "Measured":
         from benchmarks import quantizers
@@ -226,7 +225,7 @@ def _learnt(hash_function: str | None, n_steps: int | None = None) -> Make:
     def make(bits: int, seed: int, metric: Metric) -> Hasher:
         h: Any = hash_function
         if h is None:
-            h = NetworkHash(LARGE, decay=0.0, map=_scaled(metric))
+            h = NetworkHash(LARGE_UNITS, decay=0.0, map=_scaled(metric))
         return auxhash.NeighborHash(bits, metric, h, n_steps=n_steps, random_state=seed)
 
     return make
@@ -312,13 +311,13 @@ def load(name: str, n_train: int | None, n_base: int | None, seed: int) -> Datas
         "n_query": 2_000,
     }
     if name != "cifar10-gist":
-        options |= {"n_neighbors": NEAREST}
+        options |= {"n_neighbors": N_NEAREST}
     data = datasets.load(name, seed=seed, **options)
     parts = (Points(np.asarray(part.X, np.float32)) for part in (data.train, data.base, data.query))
     train, base, query = parts
     near = data.query.neighbors
     if near is None:
-        near = ground_truth(base.X, query.X, NEAREST)
+        near = ground_truth(base.X, query.X, N_NEAREST)
     return replace(data, train=train, base=base, query=replace(query, neighbors=near))
 
 
@@ -368,7 +367,7 @@ def reranked(records: Sequence[Record]) -> str:
     The last column interpolates the number of bits for 95% between the measured ones.
     """
     all_bits = sorted({record["bits"] for record in records})
-    head = ("re-ranked", "method", "first by", *map(str, all_bits), f"bits for {AIM:.0%}")
+    head = ("re-ranked", "method", "first by", *map(str, all_bits), f"bits for {AIM_SHARE:.0%}")
     rows = []
     for rank in RERANKED:
         for method in dict.fromkeys(record["method"] for record in _ordered(records)):
@@ -419,11 +418,11 @@ def enough(share: dict[int, float]) -> str:
     """Number of bits that reach the aim: measured, between two measured, or more than measured."""
     before: tuple[int, float] | None = None
     for bits, value in sorted(share.items()):
-        if value >= AIM:
+        if value >= AIM_SHARE:
             if before is None:
                 return f"at most {bits}"
             low, least = before
-            return f"{low + (AIM - least) / (value - least) * (bits - low):.0f}"
+            return f"{low + (AIM_SHARE - least) / (value - least) * (bits - low):.0f}"
         before = (bits, value)
     return f"more than {max(share)}"
 
@@ -437,9 +436,7 @@ def _options(options: Sequence[str]) -> argparse.Namespace:
     parser.add_argument("--train", type=int, help="training points, a part of the base")
     parser.add_argument("--base", type=int, help="base points")
     parser.add_argument("--device", choices=("cpu", "cuda"), default="cpu", help="of NeighborHash")
-    parser.add_argument("--results", type=Path, default=FILE)
-    parser.add_argument("--tables", action="store_true")
-    asked = parser.parse_args(options)
+    asked = parsed(parser, options, FILE)
     if not all(1 <= bits <= MOST_BITS for bits in asked.bits):
         parser.error(f"--bits must be from 1 to {MOST_BITS}")
     return asked
@@ -450,7 +447,7 @@ def _run_small() -> None:
     X, _ = peers.decaying(330, 24, 0)
     X = X.astype(np.float32)
     base, query = Points(X[:300]), X[300:]
-    near = ground_truth(base.X, query, NEAREST)
+    near = ground_truth(base.X, query, N_NEAREST)
     data = Dataset("made", base, base, Points(query, neighbors=near), "made data")
     records = []
     for name, method in METHODS.items():
@@ -476,9 +473,9 @@ def _bits_of(method: Coded | Quantized, data: Dataset, bits: Sequence[int]) -> l
         return [d] if method.own_bits else list(bits)
     if not isinstance(method, RaBitQ):
         return list(bits)
-    from benchmarks.quantizers import FACTORS
+    from benchmarks.quantizers import FACTOR_BITS
 
-    return sorted({*bits, d + FACTORS})
+    return sorted({*bits, d + FACTOR_BITS})
 
 
 def _refusal(name: str, data: Dataset, bits: int) -> str | None:

@@ -38,7 +38,7 @@ SIZES = {  # training points, base and queries; None: all that are left
 METHODS = ("linear", "linear, rank", "rbf", "rbf, rank", "network", "network, rank")
 BITS, MORE_BITS, MANY = 32, (16, 48, 64), "cifar10-gist"
 RANKS = (100, 500, 1000, 2000)
-QUICK = 10  # a quick run has one of so many points, and of so many steps
+QUICK_DIVISOR = 10  # a quick run has one of so many points, and of so many steps
 KEY = ("data", "method", "bits", "seed", "train", "quick")
 
 
@@ -90,7 +90,7 @@ def hasher(
     if objective:
         refine = replace(refine, objective=objective)
     if quick:
-        refine = replace(refine, n_steps=refine.n_steps // QUICK)
+        refine = replace(refine, n_steps=refine.n_steps // QUICK_DIVISOR)
     if objective or quick:
         settings["refine"] = refine
     return MACHash(bits, **settings)
@@ -150,7 +150,7 @@ def _sizes(name: str, quick: bool) -> tuple[int, int | None, int]:
     train, base, query = SIZES[name]
     if not quick or name == "digits":
         return train, base, query
-    return train // QUICK, 5_000, query // QUICK
+    return train // QUICK_DIVISOR, 5_000, query // QUICK_DIVISOR
 
 
 def _load(name: str, seed: int, quick: bool) -> Dataset:

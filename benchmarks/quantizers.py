@@ -17,7 +17,7 @@ from auxhash.search.metrics.ranks import by_positions
 from benchmarks import recall
 from benchmarks.recall import Shares
 
-FACTORS = 8 * coders.RABITQ_BYTES  # bits per vector that RaBitQ holds beside the signs
+FACTOR_BITS = 8 * coders.RABITQ_BYTES  # bits per vector that RaBitQ holds beside the signs
 
 
 class Measured(NamedTuple):

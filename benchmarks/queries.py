@@ -23,7 +23,6 @@ import argparse
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from functools import lru_cache
-from pathlib import Path
 from time import process_time
 from typing import Any, NamedTuple
 
@@ -42,7 +41,7 @@ from auxhash.experiments.datasets import (
     glove,
     wordnet,
 )
-from auxhash.experiments.datasets.embedded import SMALL, Passage
+from auxhash.experiments.datasets.embedded import SMALL_ROWS, Passage
 from auxhash.experiments.datasets.fetch import archives, cache
 from auxhash.experiments.datasets.fetch.sources import Collection, File, Wheel
 from auxhash.learn.baselines import ITQ
@@ -56,6 +55,7 @@ from benchmarks.records import (
     append,
     known,
     markdown,
+    parsed,
     read,
     write_tables,
 )
@@ -413,7 +413,7 @@ DATA: dict[str, Callable[[int | None], Asked]] = {
     "debian-lsa-wordllama": _lsa_then_wordllama,
     "glove-100-50": _glove,
     "cifar10-gist-efficientnet": _pictures(None),
-    "cifar10-gist-efficientnet-small": _pictures(SMALL),
+    "cifar10-gist-efficientnet-small": _pictures(SMALL_ROWS),
     **{
         name: _in_minilm(name)
         for name in (
@@ -441,9 +441,7 @@ def _options(options: Sequence[str]) -> argparse.Namespace:
     parser.add_argument("--steps", type=int, default=1500, help="of the codes")
     parser.add_argument("--asker-steps", type=int, default=2000, help="of the tables, at most")
     parser.add_argument("--device", choices=("cpu", "cuda"), default="cpu", help="of the training")
-    parser.add_argument("--results", type=Path, default=FILE)
-    parser.add_argument("--tables", action="store_true")
-    return parser.parse_args(options)
+    return parsed(parser, options, FILE)
 
 
 def _run_small() -> None:

@@ -1,5 +1,6 @@
 """Files of results, one JSON object per line, from which a stopped benchmark goes on; tables."""
 
+import argparse
 import json
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from pathlib import Path
@@ -10,6 +11,15 @@ Record = dict[str, Any]
 DOCS = Path(__file__).parents[1] / "docs"
 RESULTS, TABLES = DOCS / "results", DOCS / "tables"
 QUALITY = {"cpu": "default", "cuda": "best"}  # that NeighborHash takes on a device by itself
+
+
+def parsed(
+    parser: argparse.ArgumentParser, options: Sequence[str], file: Path
+) -> argparse.Namespace:
+    """Options of a benchmark and, after its own, those of its file of results."""
+    parser.add_argument("--results", type=Path, default=file)
+    parser.add_argument("--tables", action="store_true")
+    return parser.parse_args(list(options))
 
 
 def read(path: Path) -> list[Record]:

@@ -71,7 +71,7 @@ class Row:
         return what, self.amount(self.ours), theirs, self.spread, self.aimed, self.verdict
 
 
-PAUSE = 0.05  # seconds before every run: the threads of a library spin for a while after a call
+PAUSE_SECONDS = 0.05  # before every run: the threads of a library spin for a while after a call
 HEADINGS = ("measured", "auxhash", "the other side", "ratio", "aim", "verdict")
 
 
@@ -96,7 +96,7 @@ def turns(*sides: Callable[[], Any], runs: int, first: bool = True) -> list[tupl
     seconds: list[list[float]] = [[] for _ in sides]
     for _ in range(runs):
         for side, taken in zip(sides, seconds, strict=True):
-            sleep(PAUSE)
+            sleep(PAUSE_SECONDS)
             taken.append(timed(side)[1])
     return [tuple(taken) for taken in seconds]
 

@@ -26,7 +26,6 @@ import sys
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from itertools import groupby, product
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -40,7 +39,7 @@ from auxhash.experiments.datasets.dataset import Dataset, Points, ground_truth
 from auxhash.mac import affinity
 from auxhash.search import metrics
 from benchmarks import peers, speed
-from benchmarks.records import RESULTS, TABLES, Record, append, known, markdown, read
+from benchmarks.records import RESULTS, TABLES, Record, append, known, markdown, parsed, read
 
 FILE = RESULTS / "scale.jsonl"
 POINTS, BITS, NEIGHBORS = (10_000, 30_000, 100_000), (32,), ("100/500",)
@@ -280,7 +279,5 @@ def _options(options: Sequence[str]) -> argparse.Namespace:
     parser.add_argument("--iterations", type=int, default=50, help="the most, of MAC")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--jobs", type=int)
-    parser.add_argument("--results", type=Path, default=FILE)
-    parser.add_argument("--tables", action="store_true")
     parser.add_argument("--one", help=argparse.SUPPRESS)
-    return parser.parse_args(options)
+    return parsed(parser, options, FILE)

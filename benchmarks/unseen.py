@@ -13,7 +13,6 @@ again; `--tables` writes docs/tables/unseen.md out of it, and measures nothing.
 
 import argparse
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from time import perf_counter
 from typing import Any
 
@@ -28,13 +27,13 @@ from auxhash.learn.hasher import Hasher
 from auxhash.learn.smooth import Refine
 from auxhash.search import metrics
 from benchmarks import peers
-from benchmarks.records import RESULTS, Record, append, known, markdown, read, write_tables
+from benchmarks.records import RESULTS, Record, append, known, markdown, parsed, read, write_tables
 
 FILE = RESULTS / "unseen.jsonl"
 LEFT_OUT = (2, 5, 8)  # CIFAR's birds, dogs and ships
 RANKS = (100, 1000)
-SHARES = (0.5, 0.8, 0.9)  # of steps for neighbours, the others for classes
-BESIDE = (0.25, 0.5, 0.75)  # of the bits, learnt from labels
+NEIGHBOR_STEP_SHARES = (0.5, 0.8, 0.9)  # of steps for neighbours, the others for classes
+LABEL_BIT_SHARES = (0.25, 0.5, 0.75)  # of the bits, learnt from labels
 KEY = ("method", "bits", "seed")
 
 
@@ -75,18 +74,18 @@ def methods() -> Mapping[str, Hasher]:
         "MACcut": MACHash(z_step="cut", mu=0.3, refine=None),
         "MACrefined": MACHash(),
         "rank of the classes": MACHash(refine=Refine(objective="rank", keep="refined")),
-        **{f"rank, neighbors={share}": mixed(share) for share in SHARES},
+        **{f"rank, neighbors={share}": mixed(share) for share in NEIGHBOR_STEP_SHARES},
         "NeighborHash, linear": NeighborHash(hash_function="linear", **euclidean),
         "ITQ": baselines.ITQ(),
         "PCARR": baselines.PCARR(),
         **{
             f"MACrefined beside PCARR, {share}": SideBySide(MACHash(), baselines.PCARR(), share)
-            for share in BESIDE
+            for share in LABEL_BIT_SHARES
         },
         "network, ksh": network,
         **{
             f"network, ksh, beside PCARR, {share}": SideBySide(network, baselines.PCARR(), share)
-            for share in BESIDE
+            for share in LABEL_BIT_SHARES
         },
         "network, rank, neighbors=0.8": mixed(0.8, hash_function="network"),
         "NeighborHash, network": NeighborHash(hash_function="network", **euclidean),
@@ -179,9 +178,7 @@ def _options(options: Sequence[str]) -> argparse.Namespace:
     parser.add_argument("--methods", nargs="+", choices=[*methods()], default=[*methods()])
     parser.add_argument("--seeds", type=int, nargs="+", default=[0, 1, 2])
     parser.add_argument("--bits", type=int, default=32)
-    parser.add_argument("--results", type=Path, default=FILE)
-    parser.add_argument("--tables", action="store_true")
-    asked = parser.parse_args(options)
+    asked = parsed(parser, options, FILE)
     if asked.bits < 16:
         parser.error("--bits must be 16 at least: codes side by side are whole bytes")
     return asked

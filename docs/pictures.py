@@ -22,8 +22,7 @@ from auxhash import MACHash, MACMap
 from auxhash.experiments import datasets
 from auxhash.experiments.cells import Cells
 from auxhash.experiments.compareneighbors import curves as bit_curves
-from auxhash.experiments.figures.maps import DRAWN as DRAWN_MAPPINGS
-from auxhash.experiments.figures.maps import MAPS, map_plot
+from auxhash.experiments.figures.maps import DRAWN_MAPPINGS, MAPS, map_plot
 from auxhash.experiments.figures.sketch import Draw, plane_plot, space_plot
 from auxhash.experiments.figures.styles import COLOURS, style
 from auxhash.experiments.reproduce import Reproduction

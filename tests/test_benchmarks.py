@@ -317,7 +317,7 @@ def labelled():
 def test_networks_go_on_where_they_were_stopped(labelled, tmp_path, monkeypatch):
     monkeypatch.setattr(networks.datasets, "load", lambda *arguments, **options: labelled)
     monkeypatch.setattr("benchmarks.records.TABLES", tmp_path)
-    monkeypatch.setattr(networks, "QUICK", 100)
+    monkeypatch.setattr(networks, "QUICK_DIVISOR", 100)
     results = tmp_path / "made.jsonl"
     options = ["--results", str(results), "--data-sets", "cifar10-gist", "--seeds", "1"]
     options += ["--quick", "--methods", "linear", "network, rank"]

@@ -10,7 +10,7 @@ from auxhash.experiments.figures.figure import (
     Section,
     Table,
 )
-from auxhash.experiments.gallery import FIRST, Gallery, Strip
+from auxhash.experiments.gallery import N_RETRIEVED, Gallery, Strip
 from auxhash.experiments.page import page
 from auxhash.experiments.svg import Plot, Series, Style
 from tests.browser import browser as browser
@@ -21,10 +21,10 @@ NAMES = ("MACrefined, kernels", "MACHash(loss=mine)", "a_method_with_a_long_name
 
 @pytest.fixture(scope="module")
 def address(tmp_path_factory):
-    ten = np.zeros((8, 8 * FIRST), np.uint8)
-    strips = [Strip(name, ten, [True] * FIRST) for name in NAMES]
+    ten = np.zeros((8, 8 * N_RETRIEVED), np.uint8)
+    strips = [Strip(name, ten, [True] * N_RETRIEVED) for name in NAMES]
     query = Strip("query", ten[:, :8], [True])
-    hits = [("words " * 40, True), ("a-name-without-spaces-" * 9, False)] * (FIRST // 2)
+    hits = [("words " * 40, True), ("a-name-without-spaces-" * 9, False)] * (N_RETRIEVED // 2)
     lists = [HitList(f"{name}, 16 bytes: 5 of 10", hits) for name in NAMES]
     bits = Plot("k = 100", "bits", "precision", [Series("a", Style("blue"), [8, 16], [0, 1])])
     columns = ["method", *(f"a column {at}" for at in range(12))]

@@ -15,7 +15,7 @@ from auxhash.experiments.figures import FIGURES
 from auxhash.experiments.figures.figure import FigureContent, Section, Table, arrows, average
 from auxhash.experiments.figures.nested import SUP_NESTEDERR
 from auxhash.experiments.figures.styles import COLOURS, STYLES, looks, style
-from auxhash.experiments.gallery import FIRST, Gallery, Strip, differing, gallery
+from auxhash.experiments.gallery import N_RETRIEVED, Gallery, Strip, differing, gallery
 from auxhash.experiments.groups import Group, Record
 from auxhash.experiments.page import page
 from auxhash.experiments.scales import PAPER, Data
@@ -177,11 +177,11 @@ def test_a_gallery_shows_the_nearest_of_the_base(tmp_path):
     codes = group.codes("ITQ", 6, cells)
     for picture, strips in result.queries:
         assert [strip.label for strip in strips] == ["ITQ"]
-        assert len(strips[0].right) == FIRST
+        assert len(strips[0].right) == N_RETRIEVED
         scaled = loaded.query.images.astype(int) * 255 // 16
         (query,) = np.flatnonzero((scaled == picture.pixels).all(axis=(1, 2)))
         apart = np.bitwise_count(codes["base"] ^ codes["query"][query]).sum(axis=1)
-        nearest = np.argsort(apart, kind="stable")[:FIRST]
+        nearest = np.argsort(apart, kind="stable")[:N_RETRIEVED]
         assert strips[0].right == (loaded.base.y[nearest] == loaded.query.y[query]).tolist()
     unlabelled = Data("digits", 60, 200, 20, labelled=False, n_true=5)
     without = Group("KSH", unlabelled, "ksh", (5, 25), (6,), ("ITQ",), 0.1, 1, 1)

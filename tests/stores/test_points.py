@@ -7,7 +7,7 @@ import pytest
 
 from auxhash import stores
 from auxhash.stores import Having, StoreError
-from auxhash.stores.points import MAX_TEXT
+from auxhash.stores.points import MAX_CHARACTERS
 from tests.stores.test_contract import LARGEST, check, random_codes, random_ids, truth
 
 PAYLOADS = [
@@ -19,7 +19,7 @@ PAYLOADS = [
     {"size": 2**63, "": "empty", "text": "\u2028 \x1f '\"; DROP TABLE codes"},
     {},
     None,
-    {"colour": "red", "long": "z" * (MAX_TEXT + 1), "float": 1e22, "deep": [[{"a": [None]}]]},
+    {"colour": "red", "long": "z" * (MAX_CHARACTERS + 1), "float": 1e22, "deep": [[{"a": [None]}]]},
 ]
 ASKED = [
     Having("colour", ("red",)),

@@ -4,10 +4,11 @@ import contextlib
 import io
 import json
 import shutil
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from time import perf_counter
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from auxhash.compute.arrays import AnyArray
     from auxhash.files.rows import Rows
     from auxhash.model.model import Model
+    from auxhash.stores.points import Payload
 
 MODEL, STORE, NOTE = "model.safetensors", "store.db", "build.json"  # files of the folder
 UNFINISHED = "learning.safetensors"  # becomes the model at the end; after Ctrl-C, the best so far
@@ -79,7 +81,7 @@ def build(
     reading = replace(reading, id_column=(reading.ids, *columns))
     folder.parent.mkdir(parents=True, exist_ok=True)
     with locked(folder.with_name(f"{folder.name}.lock")):
-        learning: dict[str, Any] = {"n_bits": bits, "seed": seed, **vars(reading)}
+        learning: dict[str, object] = {"n_bits": bits, "seed": seed, **vars(reading)}
         sources = [_stamp(path) for path in (points, model) if path is not None]
         work = _begun(folder.with_name(f"{folder.name}.building"), [sources, learning])
         try:
@@ -120,7 +122,7 @@ def is_built(folder: Path) -> bool:
     return "fingerprint" in (_note(folder) or {})
 
 
-def _note(folder: Path) -> dict[str, Any] | None:
+def _note(folder: Path) -> dict[str, object] | None:
     """Read the note of `build` in its folder; None if the folder is not one of its own."""
     try:
         note = json.loads((folder / NOTE).read_text("utf-8"))
@@ -160,8 +162,8 @@ def _begun(work: Path, settings: list[object]) -> Path:
 
 
 def _provide_model(
-    work: Path, points: str, model: str | None, learning: dict[str, Any]
-) -> dict[str, Any] | None:
+    work: Path, points: str, model: str | None, learning: dict[str, object]
+) -> dict[str, object] | None:
     """Put a model into the folder, learnt unless one was given; return what `fit` says of it."""
     if (work / MODEL).exists():
         return None
@@ -190,7 +192,7 @@ def _fill(
     hasher: "Model",
     rows: "Rows",
     ids: "AnyArray | None",
-    payloads: list[dict[str, Any]] | None,
+    payloads: "Sequence[Payload] | None",
     vectors: bool,
 ) -> None:
     """Encode the points into a new store; without ids, these are the row numbers."""

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
     from auxhash.experiments.comparison import ComparedRows
     from auxhash.experiments.datasets import Dataset
+    from auxhash.experiments.datasets.dataset import MaybeArray
     from auxhash.files.rows import Rows
 
 
@@ -123,7 +124,7 @@ def compare(
     _compare_labels(points, chosen, page, settings)
 
 
-def _pictures(points: "Dataset | Rows") -> tuple[Any, Any]:
+def _pictures(points: "Dataset | Rows") -> "tuple[MaybeArray, MaybeArray]":
     """Pictures of what is searched and of what is searched for; None where there are none."""
     from auxhash.experiments.datasets import Dataset
     from auxhash.files.images import Thumbnails
@@ -136,7 +137,7 @@ def _pictures(points: "Dataset | Rows") -> tuple[Any, Any]:
     return every, every
 
 
-def _refuse(settings: "Mapping[str, Any]", options: "Sequence[str]", why: str) -> None:
+def _refuse(settings: "Mapping[str, object]", options: "Sequence[str]", why: str) -> None:
     """Raise if one of these options was given."""
     for option in options:
         if settings[option]:

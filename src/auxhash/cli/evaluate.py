@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, NamedTuple, cast
+from typing import TYPE_CHECKING, NamedTuple, cast
 
 import click
 
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from auxhash.compute.arrays import AnyArray
     from auxhash.compute.neighbors import Metric
     from auxhash.experiments.compareneighbors import Search
+    from auxhash.experiments.comparison import Row
     from auxhash.files.rows import Rows
     from auxhash.model.model import Model
 
@@ -240,7 +241,7 @@ def _encoded_and_labels(
 
 def _of_points(
     model: "Model", points: "Sequence[Rows | None]", metric: "Metric | None"
-) -> "tuple[Search, list[dict[str, Any]], int]":
+) -> "tuple[Search, list[Row], int]":
     """The neighbours of points, and how the codes of a model find them."""
     from auxhash.codes import n_bytes
     from auxhash.experiments.coders import rankings_of
@@ -272,7 +273,7 @@ def _of_codes(
     bits: int | None,
     any_model: bool,
     reading: Reading,
-) -> "tuple[Search, list[dict[str, Any]], int]":
+) -> "tuple[Search, list[Row], int]":
     """The neighbours of vectors, and how their codes find them."""
     from auxhash.cli import inputs
     from auxhash.codes import n_bytes
@@ -306,7 +307,7 @@ def _check_no_ranks(k: tuple[int, ...]) -> None:
         raise ValueError("-k is for labels: neighbours are looked for among the first 10 to 1,000")
 
 
-def _show_recall(search: "Search", rows: list[dict[str, Any]], n_bits: int) -> None:
+def _show_recall(search: "Search", rows: "list[Row]", n_bits: int) -> None:
     """Show the figures of `auxhash compare` for codes that are there, without what is not known."""
     from auxhash.experiments.compareneighbors import (
         FIGURES,

@@ -106,7 +106,7 @@ def _show_fitted(
     reached, words = _reached(hasher)
     n_learnt = reached.get("learnt", len(hasher.codes_))
     device = getattr(hasher, "device_", "cpu")
-    result: dict[str, Any] = {
+    result: dict[str, object] = {
         "model": output,
         "bits": hasher.n_bits,
         "points": len(hasher.codes_),
@@ -122,7 +122,7 @@ def _show_fitted(
         of = f"{n_learnt:,} of {count(n_points, 'point')}"
     message = (
         f"{output}: {count(hasher.n_bits, 'bit')}, learnt from {of} of "
-        f"{count(result['features'], 'feature')} in {number(seconds)} s"
+        f"{count(hasher.n_features_in_, 'feature')} in {number(seconds)} s"
         f"{' on a GPU' if device != 'cpu' else ''}{words}"
     )
     tell_of_ties(output, hasher.codes_)

@@ -111,8 +111,8 @@ def fit_queries(
     else:
         rows = _paired(points, called, pairs, source, ids, reading.header)
     settings = {name: value for name, value in parameters.items() if value is not None}
-    technical: dict[str, Any] = {"random_state": seed, "device": device}
-    asker = QueryTables(n_bits, **settings, **technical, verbose=int(not as_json()))
+    settings |= {"random_state": seed, "device": device, "verbose": int(not as_json())}
+    asker = QueryTables(n_bits, **settings)
     warnings.simplefilter("ignore", interrupt.TrainingInterrupted)  # reported below
     began = clock.seconds()
     asker.fit(points.all(), rows, packed, fingerprint, checkpoint, start)
@@ -134,7 +134,7 @@ def _show_learnt(output: str, asker: "QueryTables", source: str, n: int, seconds
     from auxhash.learn.training.asking import RANKS
 
     steps, features = asker.history_[-1].step, asker.n_features_in_
-    result: dict[str, Any] = {"model": output, "codes": source, "fingerprint": asker.made_for_}
+    result: dict[str, object] = {"model": output, "codes": source, "fingerprint": asker.made_for_}
     result |= {"bits": asker.n_bits, "queries": n, "features": features, "steps": steps}
     message = (
         f"{output}: {count(asker.n_bits, 'bit')}, for the codes of {source}, learnt from "

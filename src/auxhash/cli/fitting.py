@@ -19,7 +19,7 @@ from auxhash.compute.checks import unknown
 from auxhash.compute.words import count
 from auxhash.files.rows import Rows
 from auxhash.learn import baselines
-from auxhash.learn.choose import Choice, choose
+from auxhash.learn.choose import Choice, Parameters, choose
 from auxhash.learn.chooseneighbors import choose_neighbors
 from auxhash.learn.classneighbors import same_class
 from auxhash.learn.estimators import MACHash
@@ -246,7 +246,7 @@ class Task:
             hasher.fit(self.X, **self.learnt_from, **more)
         return clock.seconds() - began
 
-    def _set_known(self, values: dict[str, Any]) -> None:
+    def _set_known(self, values: Parameters) -> None:
         """Set those of the values that are parameters of the hasher."""
         known = self.hasher.get_params(deep=False)
         self.hasher.set_params(**{name: value for name, value in values.items() if name in known})
@@ -311,7 +311,7 @@ def rows_to_learn(
 
 
 def _start(
-    features: str, reading: Reading, init: str | None, parameters: dict[str, Any]
+    features: str, reading: Reading, init: str | None, parameters: Parameters
 ) -> tuple[Hasher, Rows]:
     """A hasher to fit, and the points to fit it to."""
     if init is None:

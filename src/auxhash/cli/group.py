@@ -24,7 +24,9 @@ class Commands(click.Group):
         """List the commands in the order in which they are needed, not by name."""
         return list(self.commands)
 
-    def resolve_command(self, ctx: click.Context, args: list[str]) -> Any:
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
         if self.get_command(ctx, args[0]) is None:
             near = get_close_matches(args[0], self.commands, 1)
             hint = f" Did you mean {near[0]!r}?" if near else ""

@@ -6,10 +6,10 @@ without scikit-learn.
 
 import os
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from auxhash.files.images import ImageFeature, ImageFolder
     from auxhash.model.model import Model
     from auxhash.search.index.named import AnyIndex
+    from auxhash.stores.points import Payload
 
 
 class NoCodesError(ValueError):
@@ -182,7 +183,7 @@ def own_ids(path: str, reading: Reading) -> AnyArray | None:
 
 def payloads(
     path: str, columns: list[str], header: HeaderChoice = None
-) -> list[dict[str, Any]] | None:
+) -> "Sequence[Payload] | None":
     """Columns of a table as payloads, one per row, without what is missing; None for no columns."""
     from auxhash.stores.points import as_payloads
 

@@ -19,9 +19,9 @@ if TYPE_CHECKING:
     from auxhash.model.model import Model
 
 BLOCKS = " ▁▂▃▄▅▆▇█"
-HEIGHT = 8  # lines of a curve
-MAX_COLUMNS = 60  # of a curve
-POINTS = (".npz", ".csv", ".parquet", ".fvecs", ".bvecs")  # files of points alone
+CURVE_LINES = 8
+MAX_CURVE_COLUMNS = 60
+POINT_SUFFIXES = (".npz", ".csv", ".parquet", ".fvecs", ".bvecs")  # files of points alone
 
 
 @click.command()
@@ -54,7 +54,7 @@ def inspect(file: str, model: str | None, bits: int | None) -> None:
         _inspect_index(file)
     elif (
         path.suffix == ".npy"
-        or (model is not None and path.suffix in POINTS)
+        or (model is not None and path.suffix in POINT_SUFFIXES)
         or kind_of(path) == CODES
     ):
         _inspect_codes(file, model, bits)
@@ -120,7 +120,7 @@ def _about_training(model: "Model") -> dict[str, Any] | None:
     return {"utilization": learnt.utilization, "utilization_bound": bound, "balance": balance}
 
 
-def _history_lines(history: Sequence[Any]) -> list[str]:
+def _history_lines(history: Sequence[SimpleNamespace]) -> list[str]:
     if hasattr(history[0], "rank"):  # of NeighborHash
         lines = [f"typical rank of a neighbour over {count(history[-1].step, 'step')}"]
         return lines + curve([step.rank for step in history])
@@ -161,7 +161,7 @@ def _inspect_codes(path: str, model: str | None, bits: int | None) -> None:
         loaded = load(model)
         bits = loaded.n_bits if bits is None else bits
     try:
-        if Path(path).suffix in POINTS:
+        if Path(path).suffix in POINT_SUFFIXES:
             raise inputs.NoCodesError
         packed, n_bits, fingerprint = inputs.codes(path, bits)
     except inputs.NoCodesError:
@@ -201,7 +201,7 @@ def _inspect_codes(path: str, model: str | None, bits: int | None) -> None:
     show(result, "\n".join(lines))
 
 
-def _recall_of(model: "Model", X: "AnyArray") -> tuple[dict[str, Any], str]:
+def _recall_of(model: "Model", X: "AnyArray") -> tuple[dict[str, object], str]:
     """Recall of these points among themselves, beside what the model promises if it does."""
     from auxhash.search.metrics.recall import drift, expected_recall
 
@@ -210,7 +210,7 @@ def _recall_of(model: "Model", X: "AnyArray") -> tuple[dict[str, Any], str]:
     now = expected_recall(model.encode, model.decision_function, X, metric=metric, tables=tables)
     if not now:
         return {}, f"recall is not measured: {count(len(X), 'point')} are too few"
-    facts: dict[str, Any] = {"recall": [vars(each) for each in now]}
+    facts: dict[str, object] = {"recall": [vars(each) for each in now]}
     change = drift(model.learnt.expected, now)
     if change is None:
         return facts, f"recall of these points: {now[-1]}"
@@ -225,7 +225,7 @@ def _inspect_index(path: str) -> None:
     named = isinstance(loaded, NamedIndex)
     index = loaded.index if isinstance(loaded, NamedIndex) else loaded
     exact = isinstance(index, HammingIndex)
-    result: dict[str, Any] = {"file": path, "kind": "index" if exact else "approximate index"}
+    result: dict[str, object] = {"file": path, "kind": "index" if exact else "approximate index"}
     result |= {"codes": len(index), "bits": index.n_bits, "named": named}
     result["fingerprint"] = index.fingerprint
     lines = [
@@ -274,15 +274,15 @@ def _bit_lines(bits: dict[str, Any]) -> list[str]:
 def curve(values: Sequence[float]) -> list[str]:
     """Bars in eighths of a line, with an axis; one column per value, or several values if many."""
     shown = [value for value in values if math.isfinite(value)]
-    step = -(-len(shown) // MAX_COLUMNS)
+    step = -(-len(shown) // MAX_CURVE_COLUMNS)
     shown = [min(shown[at : at + step]) for at in range(0, len(shown), step)]
     low, high = min(shown), max(shown)
-    eighths = 8 * HEIGHT - 1
+    eighths = 8 * CURVE_LINES - 1
     heights = [1 + round(eighths * (v - low) / ((high - low) or 1)) for v in shown]
     width = max(len(number(low)), len(number(high)))
     lines = []
-    for row in reversed(range(HEIGHT)):
-        mark = number(high) if row == HEIGHT - 1 else number(low) if row == 0 else ""
+    for row in reversed(range(CURVE_LINES)):
+        mark = number(high) if row == CURVE_LINES - 1 else number(low) if row == 0 else ""
         bars = "".join(BLOCKS[min(8, max(0, height - 8 * row))] for height in heights)
         lines.append(f"  {mark:>{width}} ┤{bars}")
     return lines

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from dataclasses import dataclass, fields
 from functools import wraps
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import click
 
@@ -84,7 +84,7 @@ def gathered(
 
     def add(command: Command) -> Callable[..., object]:
         @wraps(command)
-        def with_one(**values: Any) -> object:
+        def with_one(**values: object) -> object:
             chosen = {field: values.pop(field) for field in names & values.keys()}
             return command(**{name: kind(**chosen)}, **values)
 
@@ -106,7 +106,7 @@ def jobs_option(command: Command) -> Callable[..., object]:
     """Add --jobs: the threads of everything that the command does."""
 
     @wraps(command)
-    def on_threads(*, jobs: int | None, **values: Any) -> object:
+    def on_threads(*, jobs: int | None, **values: object) -> object:
         if jobs == 0:
             raise ValueError("--jobs must not be 0; leave it out for all cores")
         with context.using(n_jobs=jobs):
@@ -119,7 +119,7 @@ def json_option(command: Command) -> Callable[..., object]:
     """Add --json, which `output` looks up: commands need not hand it on."""
 
     @wraps(command)
-    def shown(*, as_json: bool, **values: Any) -> object:
+    def shown(*, as_json: bool, **values: object) -> object:
         return command(**values)
 
     option = click.option("--json", "as_json", is_flag=True, help="Print JSON, for machines.")

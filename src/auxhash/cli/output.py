@@ -5,7 +5,7 @@ import math
 import shlex
 import sys
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 from click.core import ParameterSource
@@ -26,7 +26,7 @@ def as_json() -> bool:
     return context is not None and bool(context.params.get("as_json"))
 
 
-def show(result: Mapping[str, Any], *shown: "RenderableType") -> None:
+def show(result: Mapping[str, object], *shown: "RenderableType") -> None:
     """Print `result` with --json, and the lines of `tell` in it; or else print `shown`."""
     if as_json():
         messages = click.get_current_context().meta.get(MESSAGES)
@@ -89,7 +89,7 @@ def progress_wanted() -> int:
     return int(sys.stdout.isatty() and not as_json())
 
 
-def table(rows: Sequence[Mapping[str, Any]], title: str | None = None) -> "Table":
+def table(rows: Sequence[Mapping[str, object]], title: str | None = None) -> "Table":
     """A table of rows with the same keys, which are its headings; numbers to the right."""
     from rich.table import Table
 
@@ -102,7 +102,7 @@ def table(rows: Sequence[Mapping[str, Any]], title: str | None = None) -> "Table
     return drawn
 
 
-def number(value: Any) -> str:
+def number(value: object) -> str:
     """A number short enough to read; anything else as it is."""
     if not isinstance(value, float):
         return f"{value:,}" if isinstance(value, int) else str(value)
@@ -112,7 +112,7 @@ def number(value: Any) -> str:
     return f"{value:,.0f}" if size >= 1000 else f"{value:.1f}" if size >= 10 else f"{value:.3f}"
 
 
-def _plain(value: Any) -> Any:
+def _plain(value: object) -> object:
     """The value in the types that JSON has; NaN and infinity become null."""
     if isinstance(value, Mapping):
         return {str(key): _plain(part) for key, part in value.items()}

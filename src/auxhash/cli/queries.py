@@ -1,6 +1,6 @@
 """Queries and their hits: code that searching an index and searching a store share."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
@@ -103,7 +103,7 @@ class SearchHits:
     ids: Any
     description: str  # of the search, in words
 
-    def plain(self) -> tuple[list[list[Any]], list[list[Any]]]:
+    def plain(self) -> tuple[list[list[float]], list[list[Any]]]:
         """Convert to lists, without the ids of -1 that stand for hits an index did not find."""
         present = [slice(None) if ids.dtype == object else ids >= 0 for ids in self.ids]
         which = [ids[rows].tolist() for ids, rows in zip(self.ids, present, strict=True)]
@@ -319,7 +319,9 @@ def _left_out(n_queries: int, n_hits: int) -> str:
     return f"The first {parts} are shown; -o or --json gives all." if parts else ""
 
 
-def _nearest(near: Sequence[Any], called: Sequence[Any], asking: list[str] | None) -> "Table":
+def _nearest(
+    near: list[list[float]], called: list[list[object]], asking: list[str] | None
+) -> "Table":
     rows = []
     for query in range(min(MAX_SHOWN, len(near))):
         pairs = list(zip(called[query], near[query], strict=True))[:MAX_SHOWN]

@@ -154,7 +154,7 @@ def search(
         hits = _within(inner, asked, radius)
     if not finer.by_vectors and isinstance(inner, HammingIndex) and _all_tied(hits.distances):
         tell_of_ties(index, inner.packed)
-    result: dict[str, Any] = {"index": index, "queries": len(asked.codes)}
+    result: dict[str, object] = {"index": index, "queries": len(asked.codes)}
     result["fingerprint"] = loaded.fingerprint
     result |= {"k": hits.ids.shape[1]} if radius is None else {"radius": radius}
     result |= {} if bits is None else {"bits": bits}

@@ -193,7 +193,7 @@ def search(
         else:
             description = f"all within {count(radius, 'bit')}"
             hits = SearchHits(*opened.search_radius(asked.codes, radius), description)
-        result: dict[str, Any] = {"store": opened.url, "queries": len(asked.codes)}
+        result: dict[str, object] = {"store": opened.url, "queries": len(asked.codes)}
         message = f"{count(len(asked.codes), 'query')}, {hits.description} of "
         message += count(len(opened), "code")
     result |= {"k": hits.ids.shape[1]} if radius is None else {"radius": radius}

@@ -14,9 +14,9 @@ from auxhash.learn.estimators import MACHash
 from auxhash.search import metrics
 from auxhash.search.index import HammingIndex
 
-CLASSES = 10
-FEATURES = 128
-RUNS = 3
+N_CLASSES = 10
+N_FEATURES = 128
+N_RUNS = 3
 N_QUERIES = 200
 
 
@@ -26,16 +26,16 @@ def bench(n_points: int, n_codes: int, n_bits: int) -> list[dict[str, Any]]:
     The row on learning is the last step of one fit. Points are drawn around ten centres, codes at
     random. Compilation is not counted.
     """
-    checks.integer("points", n_points, 10 * CLASSES)
+    checks.integer("points", n_points, 10 * N_CLASSES)
     checks.integer("codes", n_codes, 1)
     checks.integer("bits", n_bits, 1)
     rng = np.random.default_rng(0)
-    y = rng.integers(0, CLASSES, n_points)
-    X = rng.normal(size=(CLASSES, FEATURES))[y] + 2 * rng.normal(size=(n_points, FEATURES))
+    y = rng.integers(0, N_CLASSES, n_points)
+    X = rng.normal(size=(N_CLASSES, N_FEATURES))[y] + 2 * rng.normal(size=(n_points, N_FEATURES))
     # Without refinement, whose steps would be the last of the history.
     hasher = MACHash(n_bits=n_bits, max_iter=2, refine=None, random_state=0)
     few = clone(hasher).set_params(n_similar=1, n_dissimilar=1)
-    few.fit(X[: 10 * CLASSES], y[: 10 * CLASSES])  # compiles
+    few.fit(X[: 10 * N_CLASSES], y[: 10 * N_CLASSES])  # compiles
     hasher.fit(X, y)
     rows = [_row("learn, an iteration", count(n_points, "point"), hasher.history_[-1].seconds)]
     seconds = _median(lambda: hasher.encode(X))
@@ -49,7 +49,7 @@ def bench(n_points: int, n_codes: int, n_bits: int) -> list[dict[str, Any]]:
     for k in (10, 1000):
         seconds = _median(partial(index.search, queries, k))
         rows.append(_row(f"search, {k} nearest", much, seconds, N_QUERIES, "queries"))
-    labels = rng.integers(0, CLASSES, N_QUERIES), rng.integers(0, CLASSES, n_codes)
+    labels = rng.integers(0, N_CLASSES, N_QUERIES), rng.integers(0, N_CLASSES, n_codes)
     seconds = _median(lambda: metrics.evaluate(queries, base, *labels, k=10))
     rows.append(_row("evaluate", much, seconds, N_QUERIES, "queries"))
     return rows
@@ -58,7 +58,7 @@ def bench(n_points: int, n_codes: int, n_bits: int) -> list[dict[str, Any]]:
 def _median(job: Callable[[], object]) -> float:
     job()  # compiles
     taken = []
-    for _ in range(RUNS):
+    for _ in range(N_RUNS):
         clock = perf_counter()
         job()
         taken.append(perf_counter() - clock)

@@ -17,7 +17,8 @@ from auxhash.files.writing import writing
 from auxhash.model.encoding import Arrays
 
 Configuration = dict[str, Any]
-Cell = tuple[dict[str, Any], Arrays]  # facts and arrays
+Facts = dict[str, Any]
+Cell = tuple[Facts, Arrays]
 
 
 class Cells:
@@ -43,7 +44,7 @@ class Cells:
             self._looked_at[path] = seen
         return seen[2]
 
-    def write(self, configuration: Configuration, facts: dict[str, Any], arrays: Arrays) -> None:
+    def write(self, configuration: Configuration, facts: Facts, arrays: Arrays) -> None:
         """Keep what a run measured (`facts`, as JSON) and made (`arrays`)."""
         record = {"configuration": configuration, "facts": facts, "arrays": sorted(arrays)}
         kept: dict[str, Any] = {"record": np.array(json.dumps(record)), **arrays}
@@ -84,7 +85,7 @@ class Memory:
     def __contains__(self, configuration: Configuration) -> bool:
         return text(configuration) in self.kept
 
-    def write(self, configuration: Configuration, facts: dict[str, Any], arrays: Arrays) -> None:
+    def write(self, configuration: Configuration, facts: Facts, arrays: Arrays) -> None:
         self.kept[text(configuration)] = facts, arrays
 
     def read(self, configuration: Configuration) -> Cell:

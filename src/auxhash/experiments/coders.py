@@ -22,10 +22,10 @@ from auxhash.search.metrics import ranks
 from auxhash.search.metrics.ranks import NeighborRanks
 
 FIRST_SEED = 1234  # faiss's own, for seed 0
-CENTROIDS = 256  # of a quantiser of one byte, each from one point at least
+N_CENTROIDS = 256  # of a quantiser of one byte, each from one point at least
 OPQ_ITERATIONS = 50  # faiss's own number
 RABITQ_BYTES = 8  # of factors, per vector
-SINGLE = 4  # bytes of a number in single precision
+BYTES_PER_NUMBER = 4  # in single precision
 MAX_POSITIONS = 1000  # of a ranking that faiss makes
 
 
@@ -181,13 +181,13 @@ class PQ:
     def _tables(self, queries: Single) -> Single:
         """Squared distances (n, n_bytes, 256) of each part to its centroids."""
         pointer = import_faiss().swig_ptr
-        tables = np.empty((len(queries), self.n_bytes, CENTROIDS), np.float32)
+        tables = np.empty((len(queries), self.n_bytes, N_CENTROIDS), np.float32)
         for query, table in zip(queries, tables, strict=True):
             self.quantizer.compute_distance_table(pointer(query), pointer(table))
         return tables
 
     def model_bytes(self) -> float:
-        return SINGLE * int(self.quantizer.centroids.size())
+        return BYTES_PER_NUMBER * int(self.quantizer.centroids.size())
 
 
 class OPQ(PQ):
@@ -209,7 +209,7 @@ class OPQ(PQ):
         return rotated
 
     def model_bytes(self) -> float:
-        return super().model_bytes() + SINGLE * int(self.rotation.A.size())
+        return super().model_bytes() + BYTES_PER_NUMBER * int(self.rotation.A.size())
 
 
 class SearchedByFaiss:
@@ -293,8 +293,8 @@ class LSQ(SearchedByFaiss):
 
 
 def _check_centroids(X: AnyArray) -> None:
-    if len(X) < CENTROIDS:
-        raise ValueError(f"it learns {CENTROIDS} centroids, from {len(X)} points")
+    if len(X) < N_CENTROIDS:
+        raise ValueError(f"it learns {N_CENTROIDS} centroids, from {len(X)} points")
 
 
 @contextmanager

@@ -6,7 +6,6 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -18,13 +17,14 @@ from auxhash.compute.checks import ArgumentError
 from auxhash.compute.neighbors import Metric
 from auxhash.compute.words import count
 from auxhash.experiments import datasets, runs
-from auxhash.experiments.cells import Cells, Memory
+from auxhash.experiments.cells import Cells, Facts, Memory
 from auxhash.experiments.compareneighbors import N_BYTES, compare_neighbors
 from auxhash.experiments.comparison import (
     BEST,
     EXACT,
     NONE,
     ComparedRows,
+    Row,
     duration,
     in_turn,
     several,
@@ -84,9 +84,9 @@ class Comparison(ComparedRows):
         failed = [line for line in every if not line.endswith(": ")]
         return "\n".join([COLUMNS, *(f"Failed: {line}" for line in failed)])
 
-    def _runs(self) -> dict[tuple[str, int], list[dict[str, Any]]]:
+    def _runs(self) -> dict[tuple[str, int], list[Row]]:
         """Rows of all seeds of each method and number of bits."""
-        runs: dict[tuple[str, int], list[dict[str, Any]]] = {}
+        runs: dict[tuple[str, int], list[Row]] = {}
         for row in self.rows:
             runs.setdefault((row["method"], row["bits"]), []).append(row)
         return runs
@@ -140,7 +140,7 @@ class Comparison(ComparedRows):
         series = self._series(points)
         return [Plot(f"k = {k}", "number of bits", "precision", series, x_log=True)]
 
-    def _good(self) -> list[dict[str, Any]]:
+    def _good(self) -> list[Row]:
         return [row for row in self.rows if not row[FAILED]]
 
     def _lengths(self) -> list[int]:
@@ -257,11 +257,12 @@ def compare(
         dataset = datasets.from_arrays(dataset, y=y, n_train=n_train)
         n_train = None
     labelled = isinstance(dataset, Dataset) and (dataset.query.y is not None or bits is not None)
-    by_labels: dict[str, Any] = {"k": (k, RANKS), "loss": (loss, "ksh"), "bits": (bits, None)}
-    by_labels |= {"n_similar": (n_similar, 100), "n_dissimilar": (n_dissimilar, 500)}
-    by_neighbors: dict[str, Any] = {"queries": (queries, None), "metric": (metric, "cosine")}
-    by_neighbors |= {"n_train": (n_train, None), "n_base": (n_base, None)}
-    by_neighbors |= {"seconds": (seconds, None)}
+    by_labels: dict[str, tuple[object, object]] = {"k": (k, RANKS), "loss": (loss, "ksh")}
+    by_labels |= {"bits": (bits, None), "n_similar": (n_similar, 100)}
+    by_labels |= {"n_dissimilar": (n_dissimilar, 500)}
+    by_neighbors: dict[str, tuple[object, object]] = {"queries": (queries, None)}
+    by_neighbors |= {"metric": (metric, "cosine"), "n_train": (n_train, None)}
+    by_neighbors |= {"n_base": (n_base, None), "seconds": (seconds, None)}
     if labelled and n_bytes is None:
         assert isinstance(dataset, Dataset)
         _refuse(by_neighbors, "is for points without labels, or with n_bytes")
@@ -291,7 +292,7 @@ def compare(
     )
 
 
-def _refuse(arguments: dict[str, tuple[Any, Any]], why: str) -> None:
+def _refuse(arguments: dict[str, tuple[object, object]], why: str) -> None:
     """Raise if an argument is not its default."""
     for name, (value, default) in arguments.items():
         if value is not default and not (isinstance(value, (str, int, tuple)) and value == default):
@@ -386,9 +387,9 @@ class _Job:
     def __str__(self) -> str:
         return f"{self.entry.name}, {count(self.n_bits, 'bit')}, seed {self.seed}"
 
-    def row(self, cells: Cells | Memory, drawn: _Drawn) -> dict[str, Any]:
+    def row(self, cells: Cells | Memory, drawn: _Drawn) -> Row:
         """Train unless it was trained before; then measure the codes."""
-        row: dict[str, Any] = {"method": self.entry.name, "bits": self.n_bits, "seed": self.seed}
+        row: Row = {"method": self.entry.name, "bits": self.n_bits, "seed": self.seed}
         row[OWN] = in_short(self.entry.own)
         measures = ["L(h)", *(f"p@{rank}" for rank in self.ranks), "mAP", "b_eff"]
         measures += ["train s", "codes/s", "model bytes"]
@@ -399,7 +400,7 @@ class _Job:
             why = traceback.format_exception_only(error)[-1].strip()
             return row | dict.fromkeys(measures, float("nan")) | {"failed": why}
 
-    def _trained(self, cells: Cells | Memory, drawn: _Drawn) -> tuple[runs.Facts, Arrays]:
+    def _trained(self, cells: Cells | Memory, drawn: _Drawn) -> tuple[Facts, Arrays]:
         configuration = self.entry.configuration(self.mark, self.n_bits, self.seed, self.device)
         if configuration in cells:
             return cells.read(configuration)
@@ -411,7 +412,7 @@ class _Job:
             warnings.warn(f"{self.entry.name} could not be kept: {error}", stacklevel=4)
         return facts, codes
 
-    def _measured(self, facts: runs.Facts, codes: Arrays, pairs: Affinity) -> dict[str, Any]:
+    def _measured(self, facts: Facts, codes: Arrays, pairs: Affinity) -> Row:
         within = [rank for rank in self.ranks if rank <= len(self.data.base)]
         on: devices.DeviceName = "cpu" if self.device == "cpu" else "auto"  # the numbers are equal
         scores = runs.measure(codes, self.n_bits, self.data, within or [1], on)
@@ -427,11 +428,11 @@ class _Job:
         }
 
 
-def _exact(data: Dataset, k: Sequence[int], seed: int) -> dict[str, Any]:
+def _exact(data: Dataset, k: Sequence[int], seed: int) -> Row:
     """The row of reference: the base ranked by exact distances."""
     nothing = float("nan")
     precision, average = runs.exact(data, k)
-    row: dict[str, Any] = {"method": EXACT, "bits": 32 * data.base.X.shape[1], "seed": seed}
+    row: Row = {"method": EXACT, "bits": 32 * data.base.X.shape[1], "seed": seed}
     row |= {OWN: "", "L(h)": nothing}
     row |= {f"p@{rank}": value for rank, value in zip(k, precision, strict=True)}
     row |= {"mAP": average, "b_eff": nothing, "train s": nothing, "codes/s": nothing}
@@ -445,7 +446,7 @@ def _protocol(
     lengths: Sequence[int],
     seeds: Sequence[int],
     k: Sequence[int],
-) -> dict[str, Any]:
+) -> dict[str, object]:
     """Facts that a reader must know; methods with a loss or pairs of their own are named."""
     pairs = f"{_numbers(shared.pairs)} for each training point"
     pairs += ", the same for all methods that learn from pairs"
@@ -456,7 +457,7 @@ def _protocol(
     for entry in chosen:
         if "loss" in entry.own:
             loss += f"; but {entry.name} minimises {shown(entry.own['loss'])}"
-    protocol: dict[str, Any] = {
+    protocol: dict[str, object] = {
         "data set": data.name,
         "split": data.protocol,
         "pairs": pairs,
@@ -489,7 +490,7 @@ def _numbers(pairs: PairNumbers) -> str:
     return f"{similar} similar and {dissimilar} dissimilar"
 
 
-def _why(rows: Sequence[dict[str, Any]]) -> str:
+def _why(rows: Sequence[Row]) -> str:
     """Reason why the first run that failed did, and its seed unless all failed."""
     failed = [row for row in rows if row["failed"]]
     if not failed:

@@ -20,12 +20,13 @@ from auxhash.compute.neighbors import METRICS, Metric, nearest, normalized
 from auxhash.compute.version import __version__
 from auxhash.compute.words import count
 from auxhash.experiments import coders, runs
-from auxhash.experiments.cells import Cell, Cells, Configuration, Memory
+from auxhash.experiments.cells import Cell, Cells, Configuration, Facts, Memory
 from auxhash.experiments.coders import Coder, HasherCoder, Ranking, SignBits
 from auxhash.experiments.comparison import (
     BEST,
     EXACT,
     ComparedRows,
+    Row,
     duration,
     in_turn,
     several,
@@ -58,13 +59,13 @@ from auxhash.search.metrics.recall import (
 )
 
 N_BYTES = (4, 8, 16, 32)
-MAX_BYTES = 4095  # of a code
+MAX_CODE_BYTES = 4095
 MAX_TRAIN, MAX_BASE, MAX_QUERIES = 20_000, 100_000, 1_000  # points drawn of a larger file
-QUERY_SHARE = 10  # one point in so many is a query
-TIMED = 100  # queries whose search is timed
-SHOWN = 10  # queries whose first points are kept, to be shown
+POINTS_PER_QUERY = 10  # one point in so many is a query
+N_TIMED_QUERIES = 100
+N_SHOWN_QUERIES = 10  # whose first points are kept, to be shown
 MILLION = 1_000_000
-KEPT_FACTS = 2  # raise it when other facts of a run are kept
+FACTS_VERSION = 2  # raise it when other facts of a run are kept
 
 SIGNS = "signs"
 QUANTIZERS: dict[str, Callable[[int, int], Coder]] = {  # of a number of bytes and a seed
@@ -75,7 +76,7 @@ QUANTIZERS: dict[str, Callable[[int, int], Coder]] = {  # of a number of bytes a
     "LSQ": coders.LSQ,
 }
 CENTROID_METHODS = ("PQ", "OPQ", "RQ", "LSQ")
-FEW_POINTS = 39 * coders.CENTROIDS  # to learn centroids from; faiss warns of fewer
+MIN_CENTROID_POINTS = 39 * coders.N_CENTROIDS  # to learn centroids from; faiss warns of fewer
 # From cheap to expensive, so that a time limit leaves out as few as it can.
 DEFAULT_METHODS = (SIGNS, "ITQ", "PQ", "RaBitQ", LINEAR, "OPQ", NETWORK)
 DASHES = {"Hamming": SHORT, "tables": LONG}
@@ -145,7 +146,7 @@ class NeighborComparison(ComparedRows):
         return " ".join(f"{part}." for part in ("; ".join(best), doubt) if part)
 
 
-def figure_texts(row: dict[str, Any]) -> list[str]:
+def figure_texts(row: Row) -> list[str]:
     """Return the FIGURES of a row as text."""
     return [
         *(share(row[name]) for name in (*MEASURES, "error")),
@@ -155,9 +156,7 @@ def figure_texts(row: dict[str, Any]) -> list[str]:
     ]
 
 
-def curves(
-    rows: Sequence[dict[str, Any]], measure: str, methods: Iterable[str] = ()
-) -> list[Series]:
+def curves(rows: Sequence[Row], measure: str, methods: Iterable[str] = ()) -> list[Series]:
     """Curves of a measure over the bytes, one per method and distance.
 
     `methods` are those of several plots, which look the same in each.
@@ -222,7 +221,7 @@ def compare_neighbors(
     name: str = "X",
 ) -> NeighborComparison:
     """Compare methods by the nearest neighbours that their codes find; see `auxhash.compare`."""
-    sizes = several("n_bytes", n_bytes, 1, MAX_BYTES)
+    sizes = several("n_bytes", n_bytes, 1, MAX_CODE_BYTES)
     limit = math.inf if seconds is None else checks.number("seconds", seconds, 0, strict=True)
     cells = Memory() if folder is None else Cells(folder)
     left_out: list[tuple[str, CoderJob]] = []  # with the reason
@@ -279,7 +278,7 @@ def prepared(
         raise checks.ArgumentError(
             f"queries have {count(Q.shape[1], 'feature')}, and {name} has {X.shape[1]}"
         )
-    n_query = min(MAX_QUERIES, len(X) // QUERY_SHARE if queries is None else len(Q))
+    n_query = min(MAX_QUERIES, len(X) // POINTS_PER_QUERY if queries is None else len(Q))
     asked = draw(len(Q), n_query, seed, "n_query")
     others = np.setdiff1d(np.arange(len(X)), asked) if queries is None else np.arange(len(X))
     most = min(len(others), MAX_BASE)
@@ -329,7 +328,7 @@ def _jobs(
     shared = Shared(metric=search.metric)
     prepared_hashers = iter(entries(known, shared) if hashers or not listed else ())
     points = [getattr(search.data, part).X for part in runs.PARTS]
-    mark = in_words([KEPT_FACTS, search.metric, *points])
+    mark = in_words([FACTS_VERSION, search.metric, *points])
     n_features = search.data.base.X.shape[1]
     jobs = []
     for name, method in listed:
@@ -379,8 +378,8 @@ def _is_other(method: object) -> bool:
     return isinstance(method, str) and (method == SIGNS or method in QUANTIZERS)
 
 
-def _hashed(entry: Entry, *setup: Any) -> Coder:
-    return HasherCoder(entry.prepared(*setup))
+def _hashed(entry: Entry, n_bits: int, seed: int, device: DeviceName) -> Coder:
+    return HasherCoder(entry.prepared(n_bits, seed, device))
 
 
 def _obtained(job: CoderJob, search: Search, cells: Cells | Memory) -> Cell:
@@ -412,13 +411,13 @@ def timed_codes(encode: Callable[[AnyArray], Packed], X: AnyArray) -> tuple[Pack
     return codes, (clock.seconds() - began) * MILLION / len(X)
 
 
-def _searched(facts: dict[str, Any], rankings: Iterable[Ranking], search: Search) -> Cell:
+def _searched(facts: Facts, rankings: Iterable[Ranking], search: Search) -> Cell:
     """Add the time of a query by each distance to the facts; return them and all ranks."""
     times: dict[str, float] = {}
     arrays: dict[str, AnyArray] = {}
     for ranking in rankings:
-        n = min(TIMED, len(search.data.query))
-        first = ranking.search(n, NEAREST)[:SHOWN]  # compiles
+        n = min(N_TIMED_QUERIES, len(search.data.query))
+        first = ranking.search(n, NEAREST)[:N_SHOWN_QUERIES]  # compiles
         began = clock.seconds()
         ranking.search(n, NEAREST)
         times[ranking.distance] = 1000 * (clock.seconds() - began) / n
@@ -430,13 +429,13 @@ def _searched(facts: dict[str, Any], rankings: Iterable[Ranking], search: Search
 
 def learnt_rows(
     rankings: Iterable[Ranking], n_bytes: int, search: Search, **facts: float
-) -> list[dict[str, Any]]:
+) -> list[Row]:
     """Rows of codes that are there, one per ranking, NaN for what is not among the `facts`."""
     unknown = dict.fromkeys(("learn s", "encode 1M s", "model bytes"), math.nan)
     return list(_rows("", n_bytes, _searched({**unknown, **facts}, rankings, search), search))
 
 
-def _rows(method: str, n_bytes: int, cell: Cell, search: Search) -> Iterator[dict[str, Any]]:
+def _rows(method: str, n_bytes: int, cell: Cell, search: Search) -> Iterator[Row]:
     facts, arrays = cell
     for distance, ms in facts["ms per query"].items():
         ranks = NeighborRanks(arrays[f"{distance} above"], arrays[f"{distance} tied"])
@@ -453,7 +452,7 @@ def _rows(method: str, n_bytes: int, cell: Cell, search: Search) -> Iterator[dic
         }
 
 
-def _exact(search: Search) -> dict[str, Any]:
+def _exact(search: Search) -> Row:
     """The row of reference: the vectors themselves, in single precision."""
     n_base, width = search.data.base.X.shape
     place = np.tile(np.arange(search.neighbors.shape[1]), (2, 1))
@@ -470,7 +469,7 @@ def _exact(search: Search) -> dict[str, Any]:
     }
 
 
-def _ranked(rows: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
+def _ranked(rows: Iterable[Row]) -> list[Row]:
     """Rows by size, the best first, which is marked where it has others beside it."""
     ordered = sorted(rows, key=lambda row: (row["bytes"], -row[MEASURES[0]], -row[MEASURES[1]]))
     sizes = Counter(row["bytes"] for row in ordered)
@@ -480,13 +479,13 @@ def _ranked(rows: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
 
 def _protocol(
     search: Search,
-    rows: Sequence[dict[str, Any]],
+    rows: Sequence[Row],
     left_out: Sequence[tuple[str, CoderJob]],
     seed: int,
-) -> dict[str, Any]:
+) -> dict[str, object]:
     data = search.data
     error = max(row["error"] for row in rows)
-    protocol: dict[str, Any] = {
+    protocol: dict[str, object] = {
         "data": f"{data.protocol}; methods learn from {len(data.train):,} of them",
         "neighbours": f"exact, by {search.metric} distance; ties in a code's distances count by "
         "their expected value",
@@ -499,7 +498,7 @@ def _protocol(
         )
     measured = {row["method"] for row in rows}
     learnt = [name for name in CENTROID_METHODS if name in measured]
-    if learnt and len(data.train) < FEW_POINTS:
+    if learnt and len(data.train) < MIN_CENTROID_POINTS:
         protocol["few points"] = (
             f"{' and '.join(learnt)}: the 256 centroids per byte are learnt from the "
             f"{len(data.train):,} points that are searched, and fit them too well: of points that "
@@ -519,8 +518,8 @@ def units(search: Search) -> dict[str, str]:
         "bytes": f"per point; codes: of {search.n_points:,} points; model: what encodes and "
         "searches them, such as weights or centroids, once",
         "times": "seconds to learn, and to encode a million points; ms: milliseconds to search "
-        f"{len(search.data.base):,} codes for one query, of {TIMED} at once; compiling is not "
-        "counted",
+        f"{len(search.data.base):,} codes for one query, of {N_TIMED_QUERIES} at once; compiling "
+        "is not counted",
     }
 
 

@@ -5,10 +5,10 @@ import shutil
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from io import StringIO
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from rich import box
-from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
+from rich.console import Console, ConsoleOptions, JustifyMethod, RenderableType, RenderResult
 from rich.measure import Measurement
 from rich.progress import MofNCompleteColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 from rich.table import Table
@@ -21,25 +21,30 @@ from auxhash.experiments.page import fragment
 from auxhash.experiments.pyplot import figure_of
 from auxhash.experiments.svg import Plot
 
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+    from pandas import DataFrame
+
 NONE = "-"  # in a table, where there is no number
 EXACT = "vectors"  # the row of reference: exact distances
 BEST = "★"
-LEFT = ("", "method", "by")  # columns of text
-MAX_METHOD = 32  # characters of a method in one line
-WIDTH = 160  # of text that goes to no terminal
+LEFT_COLUMNS = ("", "method", "by")  # columns of text
+MAX_METHOD_CHARACTERS = 32  # in one line
+WIDTH_CHARACTERS = 160  # of text that goes to no terminal
 
 AnyJob = TypeVar("AnyJob")
+Row = dict[str, Any]
 
 
 @dataclass(frozen=True)
 class ComparedRows:
     """Rows of a comparison, and its protocol: facts that a reader must know."""
 
-    rows: list[dict[str, Any]]
+    rows: list[Row]
     protocol: dict[str, Any]
 
     def __str__(self) -> str:
-        width = shutil.get_terminal_size((WIDTH, 24)).columns
+        width = shutil.get_terminal_size((WIDTH_CHARACTERS, 24)).columns
         console = Console(width=width, record=True, file=StringIO())
         console.print(self.table())
         protocol = "\n".join(f"{name}: {value}" for name, value in self.protocol.items())
@@ -76,7 +81,7 @@ class ComparedRows:
         """Columns that a narrow table does without, the first of them first."""
         raise NotImplementedError
 
-    def plot(self) -> Any:
+    def plot(self) -> "Figure":
         """Return a matplotlib figure of the curves."""
         return figure_of(self.plots(), self.title)
 
@@ -84,7 +89,7 @@ class ComparedRows:
         """The rows as a table for the terminal."""
         return FittingTable(*self.texts(), self.spare)
 
-    def to_frame(self) -> Any:
+    def to_frame(self) -> "DataFrame":
         """The rows as a pandas frame, the protocol in its `attrs`."""
         import pandas
 
@@ -118,8 +123,8 @@ class FittingTable:
         table = Table(box=box.SIMPLE_HEAD, padding=(0, 0), pad_edge=False, show_edge=False)
         at = [i for i, name in enumerate(self.columns) if name not in left_out]
         for name in (self.columns[i] for i in at):
-            long = MAX_METHOD if name == "method" else None
-            side: Any = "left" if name in LEFT else "right"
+            long = MAX_METHOD_CHARACTERS if name == "method" else None
+            side: JustifyMethod = "left" if name in LEFT_COLUMNS else "right"
             table.add_column(name, justify=side, overflow="fold", max_width=long)
         for row, following in zip(self.rows, [*self.rows[1:], [""]], strict=True):
             texts = (Text(row[i]) for i in at)  # as Text: a bracket in it is no markup

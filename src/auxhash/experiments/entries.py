@@ -9,7 +9,6 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Any
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
@@ -54,7 +53,7 @@ WITH_LABELS = (
 )
 SET = ("n_bits", "random_state", *PARAMETERS_WITHOUT_EFFECT)
 UNUSED = SET[:2]  # of a hasher's own, which the comparison says it does not use
-MAX_SHOWN = 40  # characters shown of a parameter's value
+MAX_SHOWN_CHARACTERS = 40  # of a parameter's value
 
 MethodLike = str | Hasher
 Methods = MethodLike | Iterable[MethodLike] | Mapping[str, MethodLike]
@@ -80,9 +79,9 @@ class Entry:
 
     name: str
     hasher: Hasher  # with every parameter but those that are SET
-    own: dict[str, Any]  # parameters other than its class's defaults and what is shared
+    own: dict[str, object]  # parameters other than its class's defaults and what is shared
     pairs: PairNumbers  # drawn for each point, if it learns from pairs
-    unused: dict[str, Any] = field(default_factory=dict)  # given, but SET by the comparison
+    unused: dict[str, object] = field(default_factory=dict)  # given, but SET by the comparison
 
     def prepared(self, n_bits: int, seed: int, device: DeviceName = "cpu") -> Hasher:
         """A fresh hasher, to be fitted; on that device, if it is one that can be."""
@@ -166,7 +165,7 @@ def _entry(method: object, shared: Shared, name: str = "") -> Entry:
     return Entry(named, hasher, own, (pairs["n_similar"], pairs["n_dissimilar"]), unused)
 
 
-def _changed(hasher: Hasher, shared: Shared) -> dict[str, Any]:
+def _changed(hasher: Hasher, shared: Shared) -> dict[str, object]:
     """Parameters other than the defaults and what is shared, in the order of the signature."""
     values = hasher.get_params(deep=False)
     signature = inspect.signature(type(hasher)).parameters
@@ -200,7 +199,7 @@ def _named_apart(methods: list[tuple[MethodLike, Entry]]) -> list[Entry]:
     return apart
 
 
-def _special(entry: Entry, alike: list[Entry]) -> dict[str, Any]:
+def _special(entry: Entry, alike: list[Entry]) -> dict[str, object]:
     """Own parameters of an entry that not all of these have with the same value."""
     nothing = object()
     return {
@@ -218,12 +217,12 @@ def _is_fitted(hasher: Hasher) -> bool:
     return True
 
 
-def in_short(parameters: Mapping[str, Any]) -> str:
+def in_short(parameters: Mapping[str, object]) -> str:
     """Parameters as they would be written in a call, long values cut off."""
     return ", ".join(f"{name}={shown(value)}" for name, value in parameters.items())
 
 
-def shown(value: Any) -> str:
+def shown(value: object) -> str:
     """A value as text, cut off if it is long."""
     if isinstance(value, partial):
         parts = [shown(part) for part in (value.func, *value.args)]
@@ -238,4 +237,4 @@ def shown(value: Any) -> str:
         text = f"{type(value).__name__}()"
     else:
         text = " ".join(repr(value).split())
-    return text if len(text) <= MAX_SHOWN else f"{text[: MAX_SHOWN - 3]}..."
+    return text if len(text) <= MAX_SHOWN_CHARACTERS else f"{text[: MAX_SHOWN_CHARACTERS - 3]}..."

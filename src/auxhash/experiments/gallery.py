@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -10,14 +9,14 @@ from numpy.typing import NDArray
 from auxhash.compute.arrays import AnyArray, Numbers
 from auxhash.compute.words import count
 from auxhash.experiments.cells import Cells
-from auxhash.experiments.datasets.dataset import Dataset
+from auxhash.experiments.datasets.dataset import Dataset, MaybeArray
 from auxhash.experiments.groups import Group
 from auxhash.model.encoding import Arrays
 from auxhash.search.index import HammingIndex
 
-QUERIES = 4
-CONSIDERED = 1_000  # queries that they are chosen from
-FIRST = 10  # retrieved points shown
+N_QUERIES = 4
+N_CONSIDERED_QUERIES = 1_000  # that they are chosen from
+N_RETRIEVED = 10  # retrieved points shown
 
 
 @dataclass(frozen=True)
@@ -54,7 +53,7 @@ def pictures(title: str, data: Dataset, codes: Mapping[str, Arrays], bits: int) 
     if data.query.images is None or data.base.images is None:
         return Gallery(title, why_none=f"{data.name} holds descriptors, not images to be shown.")
     retrieved = {method: _search(own, bits) for method, own in codes.items()}
-    right = [_right(data, rows) for rows in retrieved.values()]  # (queries, FIRST) each
+    right = [_right(data, rows) for rows in retrieved.values()]  # (queries, N_RETRIEVED) each
     chosen = differing(np.stack([marks.sum(axis=1) for marks in right], axis=1), data.query.y)
     shown = [
         (
@@ -70,7 +69,7 @@ def pictures(title: str, data: Dataset, codes: Mapping[str, Arrays], bits: int) 
 
 
 def differing(right: Numbers, y: AnyArray | None = None) -> list[int]:
-    """QUERIES queries at most, of as many classes, where methods differ most.
+    """N_QUERIES queries at most, of as many classes, where methods differ most.
 
     `right` counts what each method finds (queries, methods). A few methods that fail tell less
     than half of them, so the spread decides, not the range; among equals, the first.
@@ -78,14 +77,14 @@ def differing(right: Numbers, y: AnyArray | None = None) -> list[int]:
     labels = np.arange(len(right)) if y is None else np.asarray(y)[: len(right)]
     order = np.argsort(-right.std(axis=1), kind="stable")
     _, first = np.unique(labels[order], return_index=True)  # of each class
-    best: list[int] = order[np.sort(first)[:QUERIES]].tolist()
+    best: list[int] = order[np.sort(first)[:N_QUERIES]].tolist()
     return best
 
 
 def _search(codes: Arrays, bits: int) -> Numbers:
     index = HammingIndex(bits)
     index.add(codes["base"])
-    return index.search(codes["query"][:CONSIDERED], FIRST)[1]
+    return index.search(codes["query"][:N_CONSIDERED_QUERIES], N_RETRIEVED)[1]
 
 
 def _right(data: Dataset, rows: Numbers) -> NDArray[np.bool_]:
@@ -94,7 +93,7 @@ def _right(data: Dataset, rows: Numbers) -> NDArray[np.bool_]:
     return same
 
 
-def strip(label: str, pictures: Any, rows: Numbers, right: Sequence[bool]) -> Strip:
+def strip(label: str, pictures: MaybeArray, rows: Numbers, right: Sequence[bool]) -> Strip:
     """The pictures of these rows, side by side."""
     images = np.asarray(pictures[rows])
     brightest = int(images.max(initial=1))

@@ -9,14 +9,12 @@ seed, the same pairs and the same points.
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from functools import lru_cache
-from typing import Any
 
 import numpy as np
 
 from auxhash.experiments import runs
-from auxhash.experiments.cells import Cells
+from auxhash.experiments.cells import Cells, Configuration, Facts
 from auxhash.experiments.entries import OURS, known
-from auxhash.experiments.runs import Facts
 from auxhash.experiments.scales import Data
 from auxhash.learn import paper
 from auxhash.learn.hasher import Hasher
@@ -59,7 +57,7 @@ class PlannedRun:
         return f"{self.method}{kind}, {self.n_bits} bits, seed {self.seed}, {of}"
 
     def hasher(self) -> Hasher:
-        settings: dict[str, Any] = {
+        settings: dict[str, object] = {
             "random_state": self.seed,
             "loss": self.loss,
             "n_similar": self.pairs[0],
@@ -72,7 +70,7 @@ class PlannedRun:
             return self._papers(settings)
         return runs.prepared(known(self.method), self.n_bits, **settings)
 
-    def _papers(self, settings: dict[str, Any]) -> Hasher:
+    def _papers(self, settings: dict[str, object]) -> Hasher:
         """MACcut or MACquad, with mu_1 in proportion to the pairs of a point."""
         quad = self.method == "MACquad"
         papers = paper.macquad() if quad else paper.maccut(order=self.order)
@@ -80,7 +78,7 @@ class PlannedRun:
         settings |= {"mu": mu, "h_step": self.h_step, "iterate": self.iterate}
         return runs.prepared(papers, self.n_bits, **settings)
 
-    def _hash_function(self) -> Any:
+    def _hash_function(self) -> object:
         """The hash function of that name, for the parameter of a method."""
         if self.hash_function == MANY_CENTRES:
             usual = hashfunctions.RadialBasis().n_centers
@@ -89,7 +87,7 @@ class PlannedRun:
             return _libsvm(self.data)
         return self.hash_function
 
-    def configuration(self) -> dict[str, Any]:
+    def configuration(self) -> Configuration:
         return runs.configuration(_mark(self.data), self.hasher(), self.pairs, self.seed)
 
     def run(self) -> tuple[Facts, Arrays]:
@@ -111,7 +109,7 @@ class Record:
     radius: list[tuple[float, float]] = field(default_factory=list)  # (recall, precision) at r
     average_precision: float = float("nan")  # mAP over the whole base
     effective: dict[str, float] = field(default_factory=dict)  # bits, of base and query
-    history: list[dict[str, Any]] = field(default_factory=list)  # MAC's steps, as `mac.Step`
+    history: list[Facts] = field(default_factory=list)  # MAC's steps, as `mac.Step`
     seconds: float = float("nan")  # of training
     points: int = 0  # trained on
     all_radii: bool = True  # whether `radius` has every radius, 0 to b
@@ -223,7 +221,7 @@ class Group:
 
 
 @lru_cache(maxsize=2)
-def _libsvm(data: Data) -> Any:
+def _libsvm(data: Data) -> object:
     """A kernel SVM of LIBSVM for each bit, with the cost and the bandwidth of "rbf"."""
     from sklearn.svm import SVC
 

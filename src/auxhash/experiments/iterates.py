@@ -9,6 +9,7 @@ from itertools import pairwise
 
 import numpy as np
 
+from auxhash.experiments.cells import Facts
 from auxhash.experiments.claims import (
     ALWAYS,
     UNTESTED,
@@ -21,7 +22,6 @@ from auxhash.experiments.claims import (
     parametrized,
 )
 from auxhash.experiments.groups import Record
-from auxhash.experiments.runs import Facts
 
 
 def losses(record: Record) -> list[float]:

@@ -13,13 +13,13 @@ from auxhash.experiments.svg import Series, Style
 from auxhash.learn.macmap import MACMap
 
 N_BASE, N_QUERIES = 500, 200  # points of a page's map, at most
-MIN_BASE = 10  # fewer make no map
+MIN_BASE_POINTS = 10  # fewer make no map
 GREY = Style("muted", "dot", joined=False)
 
 
 def map_section(base: Points, query: Points, cosine: bool = False) -> list[Section]:
     """The base on a map, and queries where its mapping puts them; none for few points."""
-    if np.ndim(base.X) != 2 or len(base) < MIN_BASE:
+    if np.ndim(base.X) != 2 or len(base) < MIN_BASE_POINTS:
         return []
     rows = _spread(len(base), N_BASE)
     asked = _spread(len(query), N_QUERIES)

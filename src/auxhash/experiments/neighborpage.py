@@ -2,12 +2,12 @@
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
 from auxhash.compute.words import count
-from auxhash.experiments.compareneighbors import COLUMNS, SHOWN, NeighborComparison
+from auxhash.experiments.compareneighbors import COLUMNS, N_SHOWN_QUERIES, NeighborComparison
+from auxhash.experiments.datasets.dataset import MaybeArray
 from auxhash.experiments.figures.figure import FigureContent, HitList, QueryExample, Section, Table
 from auxhash.experiments.gallery import Gallery, differing, strip
 from auxhash.experiments.mappage import map_section
@@ -15,8 +15,8 @@ from auxhash.experiments.page import page
 from auxhash.files.writing import writing
 
 ResultKey = tuple[str, str, int]  # method, distance and bytes
-MAX_TEXT = 200  # characters of a point that are shown
-SHOWN_BYTES = 16  # at most, of the codes whose hits are shown; larger where there are no smaller
+MAX_CHARACTERS = 200  # of a point that are shown
+MAX_SHOWN_BYTES = 16  # of the codes whose hits are shown; larger where there are no smaller
 
 
 def write_page(
@@ -25,8 +25,8 @@ def write_page(
     command: str,
     names: Sequence[str] | None = None,
     query_names: Sequence[str] | None = None,
-    images: Any = None,
-    query_images: Any = None,
+    images: MaybeArray = None,
+    query_images: MaybeArray = None,
 ) -> None:
     """Write the page; points and queries are shown as pictures, else by their names, or rows."""
     columns, rows = comparison.texts()
@@ -54,7 +54,7 @@ def write_page(
 NOTE = "Solid: by outputs, or by the method's own distances. Dashed: by Hamming distance."
 SIZES = (
     "Each method is shown by its best distance and at one size: the largest of at most "
-    f"{SHOWN_BYTES} bytes, or its smallest where all are larger."
+    f"{MAX_SHOWN_BYTES} bytes, or its smallest where all are larger."
 )
 NOTE_TABLES = " Long dashes: by learnt tables."
 
@@ -65,7 +65,7 @@ def _best(comparison: NeighborComparison) -> list[ResultKey]:
     for row in comparison.rows:  # by size, the best first within each
         key = row["method"], row["distance"], row["bytes"]
         known = best.get(row["method"])
-        larger = known is not None and known[2] < row["bytes"] <= SHOWN_BYTES
+        larger = known is not None and known[2] < row["bytes"] <= MAX_SHOWN_BYTES
         if key in comparison.first and (known is None or larger):
             best[row["method"]] = key
     return list(best.values())
@@ -77,10 +77,12 @@ def _called(key: ResultKey) -> str:
     return f"{method}{by}, {count(n, 'byte')}"
 
 
-def _gallery(comparison: NeighborComparison, images: Any, query_images: Any) -> Gallery:
+def _gallery(
+    comparison: NeighborComparison, images: MaybeArray, query_images: MaybeArray
+) -> Gallery:
     """Pictures of what each method finds for queries on which the methods differ most."""
     search, best = comparison.search, _best(comparison)
-    near = search.neighbors[:SHOWN]
+    near = search.neighbors[:N_SHOWN_QUERIES]
     hits = {_called(key): comparison.first[key] for key in best}
     right = {
         name: (rows[:, :, None] == near[:, None, :]).any(axis=2) for name, rows in hits.items()
@@ -105,16 +107,16 @@ def _examples(
 
     def called(position: int) -> str:
         row = int(search.base_rows[position])
-        return f"row {row}" if names is None else names[row][:MAX_TEXT]
+        return f"row {row}" if names is None else names[row][:MAX_CHARACTERS]
 
     examples = []
-    for at, row in enumerate(search.query_rows[:SHOWN]):
+    for at, row in enumerate(search.query_rows[:N_SHOWN_QUERIES]):
         near = search.neighbors[at].tolist()
         lists = [HitList("true neighbours", [(called(p), True) for p in near])]
         for key in _best(comparison):
             hits = [(called(p), p in near) for p in comparison.first[key][at].tolist()]
             right = sum(right for _, right in hits)
             lists.append(HitList(f"{_called(key)}: {right} of {len(hits)}", hits))
-        query = f"query: row {row}" if query_names is None else query_names[row][:MAX_TEXT]
+        query = f"query: row {row}" if query_names is None else query_names[row][:MAX_CHARACTERS]
         examples.append(QueryExample(query, lists))
     return examples

@@ -11,13 +11,14 @@ from typing import Any
 
 import numpy as np
 
+from auxhash.experiments.cells import Facts
 from auxhash.experiments.claims import RECALLS, precision_at_recall
 from auxhash.experiments.groups import TWO_STEP_OF, Record
 
 DIGITS = 9  # fewer would make ties of what is not the same
 
 # Fields of MAC's steps, by their names in the file.
-STEPS = {
+STEP_FIELDS = {
     "score": "score",
     "accepted": "accepted",
     "violations": "violations",
@@ -59,7 +60,7 @@ def _entry(own: Sequence[Record]) -> Written:
         entry["iterate"] = one.iterate
         entry["history"] = [[_round(s["loss"]) for s in r.history] for r in own]
         entry["free loss"] = [_round(r.history[0]["free_loss"]) for r in own]
-        every = {key: _steps(own, name) for key, name in STEPS.items()}
+        every = {key: _steps(own, name) for key, name in STEP_FIELDS.items()}
         entry |= {key: values for key, values in every.items() if values is not None}
     return entry
 
@@ -118,11 +119,11 @@ def _curve(entry: Written, at: int) -> list[tuple[float, float]]:
     return [(float(recall), _number(values[at])) for recall, values in every]
 
 
-def _history(entry: Written, at: int) -> list[dict[str, Any]]:
+def _history(entry: Written, at: int) -> list[Facts]:
     """The steps of MAC; only the first has the loss of the free codes."""
     if "history" not in entry:
         return []
-    by_name = {name: entry[key][at] for key, name in STEPS.items() if key in entry}
+    by_name = {name: entry[key][at] for key, name in STEP_FIELDS.items() if key in entry}
     steps = [
         {"iteration": i, "loss": _number(loss)}
         | {name: _number(by_name[name][i]) for name in by_name}

@@ -20,8 +20,8 @@ MARKS = {
     "not tested": ("untested", "?"),
     "not judged": ("untested", "\N{EN DASH}"),
 }
-MAX_COLUMNS = 4  # of plots; five stand in two rows, three and two
-SMOOTH_FROM = 48  # pixels of height: smaller pictures are enlarged, their pixels sharp
+MAX_PLOTS_PER_ROW = 4  # five stand in two rows, three and two
+SMOOTH_FROM_PIXELS = 48  # of height: smaller pictures are enlarged, their pixels sharp
 NUMBER = re.compile(r"[-+]?[\d.,]+(%|[kMG]| [kMG]?B)?|-|")
 
 
@@ -99,7 +99,7 @@ def drawn_section(section: Section) -> str:
     # One plot per row would be a column beside an empty page: then all stand in one row.
     columns = max(map(len, section.rows), default=0)
     columns = columns if columns > 1 else len(section.plots)
-    columns = math.ceil(columns / math.ceil(columns / MAX_COLUMNS)) if columns else 0
+    columns = math.ceil(columns / math.ceil(columns / MAX_PLOTS_PER_ROW)) if columns else 0
     width = WIDER.get(columns, WIDTH)
     plots = "".join(f"<figure>{draw(plot, width)}</figure>" for plot in section.plots)
     tables = "".join(_behind(plot) for plot in section.plots if plot.listed)
@@ -223,7 +223,7 @@ def _strip(strip: Strip, marked: bool = True) -> str:
         for right in strip.right
     )
     right = f"{sum(strip.right)} of {len(strip.right)} right" if marked else strip.label
-    sharp = ' class="sharp"' if strip.pixels.shape[0] < SMOOTH_FROM else ""
+    sharp = ' class="sharp"' if strip.pixels.shape[0] < SMOOTH_FROM_PIXELS else ""
     image = f'<img{sharp} alt="{escape(right)}" src="data:image/png;base64,{data}"/>'
     below = f'<div class="marks">{marks}</div>' if marked else ""
     return f'<div class="strip" style="--n:{len(strip.right)}">{image}{below}</div>'

@@ -2,18 +2,23 @@
 
 import math
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING
 
 from auxhash.compute.extras import install
 from auxhash.experiments.figures.styles import COLOURS
 from auxhash.experiments.svg import Plot, across_ticks, axes, short
 
+if TYPE_CHECKING:
+    from matplotlib.artist import Artist
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
 MARKERS = {"circle": "o", "square": "s", "diamond": "D", "up": "^", "down": "v", "cross": "x"}
 MAX_COLUMNS = 3
-INCHES = 4.5, 3.6  # of one plot
+PLOT_INCHES = 4.5, 3.6  # of one plot
 
 
-def figure_of(plots: Sequence[Plot], title: str) -> Any:
+def figure_of(plots: Sequence[Plot], title: str) -> "Figure":
     """The plots side by side, with one legend. Raises ImportError without matplotlib."""
     try:
         from matplotlib.figure import Figure
@@ -21,14 +26,14 @@ def figure_of(plots: Sequence[Plot], title: str) -> Any:
         raise ImportError(f"plot needs matplotlib: {install('plot')}") from error
     columns = max(1, min(len(plots), MAX_COLUMNS))
     rows = max(1, math.ceil(len(plots) / columns))
-    inches = INCHES[0] * columns + 2.2, INCHES[1] * rows + 0.4
+    inches = PLOT_INCHES[0] * columns + 2.2, PLOT_INCHES[1] * rows + 0.4
     figure = Figure(figsize=inches, layout="constrained")
     panels = figure.subplots(rows, columns, squeeze=False).ravel()
     for plot, panel in zip(plots, panels, strict=False):
         _draw(plot, panel)
     for empty in panels[len(plots) :]:
         empty.remove()
-    keyed: dict[str, Any] = {}
+    keyed: dict[str, Artist] = {}
     for panel in figure.axes:
         handles, labels = panel.get_legend_handles_labels()
         keyed |= dict(zip(labels, handles, strict=True))
@@ -37,7 +42,7 @@ def figure_of(plots: Sequence[Plot], title: str) -> Any:
     return figure
 
 
-def _draw(plot: Plot, panel: Any) -> None:
+def _draw(plot: Plot, panel: "Axes") -> None:
     for series in plot.series:
         look = series.style
         colour = COLOURS[look.colour][0]

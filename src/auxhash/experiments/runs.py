@@ -21,7 +21,7 @@ from auxhash.compute import clock, context, threads
 from auxhash.compute.arrays import AnyArray
 from auxhash.compute.device import DeviceName
 from auxhash.compute.version import __version__
-from auxhash.experiments.cells import Configuration
+from auxhash.experiments.cells import Configuration, Facts
 from auxhash.experiments.datasets.dataset import Dataset
 from auxhash.learn.estimators import PARAMETERS_WITHOUT_EFFECT, AffinityHash
 from auxhash.learn.hasher import Hasher
@@ -38,13 +38,12 @@ from auxhash.search import metrics
 from auxhash.search.metrics import Evaluation
 from auxhash.search.metrics.truth import Truth
 
-Facts = dict[str, Any]
 PairNumbers = tuple[int | None, int | None]  # n_similar and n_dissimilar; None takes all
 
 PARTS = ("train", "base", "query")
 TWO_STEP = "two-step "  # before a part's name: the codes of the two-step solution MAC started from
 
-MAX_EXACT = 2 * 10**8  # distances between vectors that are ranked: ten seconds
+MAX_EXACT_DISTANCES = 2 * 10**8  # between vectors that are ranked: ten seconds
 QUERIES_PER_TASK = 16
 
 # Parameters of MACHash that older runs, without them, had at these values.
@@ -57,7 +56,7 @@ def data_identity(data: Dataset) -> str:
     return in_words([data.name, *((part.X, part.y) for part in parts)])
 
 
-def prepared(hasher: Hasher, n_bits: int, **settings: Any) -> Hasher:
+def prepared(hasher: Hasher, n_bits: int, **settings: object) -> Hasher:
     """A fresh copy with n_bits, and with those of the settings that it has parameters for."""
     fresh: Hasher = clone(hasher)
     own = fresh.get_params(deep=False)
@@ -172,10 +171,10 @@ def measure(
 def exact(data: Dataset, k: Sequence[int]) -> tuple[list[float], float]:
     """Precision at each k (NaN beyond the base) and mAP of the base ranked by exact distances.
 
-    Of a large data set, the first queries count: MAX_EXACT distances at most.
+    Of a large data set, the first queries count: MAX_EXACT_DISTANCES distances at most.
     """
     base, query = np.asarray(data.base.X, np.float32), np.asarray(data.query.X, np.float32)
-    query = query[: max(1, MAX_EXACT // len(base))]
+    query = query[: max(1, MAX_EXACT_DISTANCES // len(base))]
     # Of what is far from zero, digits would be lost; whole numbers stay whole, so that ties do.
     center = np.rint(base.mean(axis=0))
     base, query = base - center, query - center

@@ -14,8 +14,8 @@ from importlib.resources import files
 WIDTH, HEIGHT = 320, 250
 WIDER = {1: 560, 2: 400}  # of plots that are alone in their row, or two
 LEFT, RIGHT, TOP, BOTTOM = 48, 14, 24, 36  # margins
-HEAD = 5  # pixels of an arrow's head
-MARK = 3.2  # radius of a marker
+ARROW_HEAD = 5  # pixels of an arrow's head
+MARKER_RADIUS = 3.2
 MAX_TICKS = 6  # of an axis
 MAX_OWN_TICKS, MIN_APART = 10, 18  # values of x that are ticks, and pixels between them
 MAX_MARKS = 14  # along a line; more would hide it
@@ -217,7 +217,7 @@ def _places(
 
 def _marker(shape: str, x: float, y: float) -> str:
     """An SVG marker; all shapes have about the same area; open ones end in "-open"."""
-    r, kind = MARK, "open" if shape.endswith("-open") else "solid"
+    r, kind = MARKER_RADIUS, "open" if shape.endswith("-open") else "solid"
     corners = {
         "square": ((-0.85, -0.85), (0.85, -0.85), (0.85, 0.85), (-0.85, 0.85)),
         "diamond": ((0, -1.25), (1.25, 0), (0, 1.25), (-1.25, 0)),
@@ -239,11 +239,11 @@ def _marker(shape: str, x: float, y: float) -> str:
 
 def _arrow(arrow: Arrow, across: Axis, up: Axis) -> str:
     x, start, end = across.place(arrow.x), up.place(arrow.start), up.place(arrow.end)
-    if abs(end - start) < HEAD:  # only its head would be left
+    if abs(end - start) < ARROW_HEAD:  # only its head would be left
         return ""
-    back = HEAD if end < start else -HEAD
+    back = ARROW_HEAD if end < start else -ARROW_HEAD
     return (
         f'<g class="arrow" style="color:var(--{arrow.colour})">'
         f'<path d="M{x:.1f} {start:.1f}V{end + back:.1f}"/>'
-        f'<path class="solid" d="M{x:.1f} {end:.1f}l{-HEAD / 2} {back}h{HEAD}Z"/></g>'
+        f'<path class="solid" d="M{x:.1f} {end:.1f}l{-ARROW_HEAD / 2} {back}h{ARROW_HEAD}Z"/></g>'
     )

@@ -13,7 +13,7 @@ from auxhash.serve.refused import RefusedError
 from auxhash.serve.wire import header, refuse
 
 LOCAL_HOSTS = ("localhost", "127.0.0.1", "::1")
-OPEN = ("/", "/docs", "/openapi.json", "/healthz", "/readyz", "/metrics")
+OPEN_PATHS = ("/", "/docs", "/openapi.json", "/healthz", "/readyz", "/metrics")
 SAFE_METHODS = ("GET", "HEAD", "OPTIONS")  # change nothing
 
 
@@ -68,7 +68,7 @@ def is_open(path: str) -> bool:
 
     None of these tells anything of a point.
     """
-    return path in OPEN or path.startswith(("/static/", "/docs/"))
+    return path in OPEN_PATHS or path.startswith(("/static/", "/docs/"))
 
 
 def _hostname(url: str) -> str | None:

@@ -76,12 +76,12 @@ def router(
     answers = Probe(work, lambda service: service.store.fingerprint)  # cheap in every engine
     n_points = Probe(work, lambda service: service.store.count())
 
-    async def respond(job: Callable[[Service], Any]) -> Response:
+    async def respond(job: Callable[[Service], object]) -> Response:
         """Run a job and return its result as JSON, which is written in the job's thread."""
         return Response(await work.do(lambda s: _json(job(s))), media_type="application/json")
 
     async def respond_to_body(
-        model: type[Body], request: Request, job: Callable[[Service, Body], Any]
+        model: type[Body], request: Request, job: Callable[[Service, Body], object]
     ) -> Response:
         """Run a job with the body of a request, which is parsed in the job's thread, too."""
         content, kind = await request.body(), request.headers.get("content-type", "")
@@ -196,14 +196,14 @@ def router(
     return routes
 
 
-def _json(content: Any) -> bytes:
+def _json(content: object) -> bytes:
     """Return a result as JSON, if it is not already."""
     if isinstance(content, bytes):
         return content
     return json.dumps(content, allow_nan=False).encode()
 
 
-def _point(service: Service, name: Id) -> dict[str, Any]:
+def _point(service: Service, name: Id) -> dict[str, object]:
     name, point = service.point(name)
     return {
         "id": json_id(name),

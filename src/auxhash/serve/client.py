@@ -39,7 +39,7 @@ __all__ = [
 Sent = TypeVar("Sent")
 PointId = int | str
 Image = bytes | str | PathLike[str]
-LARGE = re.compile("[0-9]{16,19}")  # an id that may be a number which JavaScript would round
+LARGE_ID = re.compile("[0-9]{16,19}")  # an id that may be a number which JavaScript would round
 SHARE_OF_BODY = 0.9  # that points may take: the rest is for what is around them
 
 
@@ -184,11 +184,11 @@ class Client:
         content = {name: value for name, value in asked.items() if value is not None}
         answer = self._ask("POST", "/points/query", _json(content))
         names = {hit["id"] for result in answer["results"] for hit in result["hits"]}
-        large = {name for name in names if isinstance(name, str) and LARGE.fullmatch(name)}
+        large = {name for name in names if isinstance(name, str) and LARGE_ID.fullmatch(name)}
         numbers = large if large and self.info()["ids"] == "number" else set()
         return [_result(each, answer["by"], numbers) for each in answer["results"]]
 
-    def _parts(self, items: Iterable[tuple[Any, bool]]) -> Iterator[bytes]:
+    def _parts(self, items: Iterable[tuple[object, bool]]) -> Iterator[bytes]:
         """Cut items, some with an image, into lists in JSON that the service takes at once."""
         part: list[bytes] = []
         limits, n_bytes, n_values = self._limits, 0, 0
@@ -235,7 +235,7 @@ class Client:
 class _NoRedirect(HTTPRedirectHandler):
     """Follows no redirection: the token would go wherever it leads."""
 
-    def redirect_request(self, *where: Any, **more: Any) -> None:
+    def redirect_request(self, *where: object, **more: object) -> None:
         return None
 
 
@@ -252,7 +252,7 @@ def _refusal(error: HTTPError) -> AnswerError:
 
 
 def _finite(
-    items: Iterable[Sent], name: str, vector_of: Callable[[Sent], Any] = lambda item: item
+    items: Iterable[Sent], name: str, vector_of: Callable[[Sent], object] = lambda item: item
 ) -> Iterable[Sent]:
     """Return the items; ValueError for the first with a vector that is not finite.
 
@@ -272,11 +272,11 @@ def _finite(
     return checked() if isinstance(items, Iterator) else list(checked())
 
 
-def _json(content: Any) -> bytes:
+def _json(content: object) -> bytes:
     return json.dumps(content, allow_nan=False, default=_plain).encode()
 
 
-def _plain(value: Any) -> Any:
+def _plain(value: object) -> object:
     """Return NumPy's arrays and numbers as Python's."""
     if hasattr(value, "tolist"):
         return value.tolist()
@@ -298,7 +298,7 @@ def _base64(image: Image) -> str:
     return base64.b64encode(content).decode()
 
 
-def _hexadecimal(code: Any) -> str:
+def _hexadecimal(code: bytes | str) -> str:
     return code if isinstance(code, str) else bytes(code).hex()
 
 

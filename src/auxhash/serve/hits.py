@@ -3,7 +3,7 @@
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -155,7 +155,7 @@ def _vector(name: Id, points: Mapping[Id, Point], n: int) -> Array:
 
 
 def to_json(
-    about: Mapping[str, Any], near: Sequence[Neighbours], payloads: Mapping[Id, bytes] | None
+    about: Mapping[str, object], near: Sequence[Neighbours], payloads: Mapping[Id, bytes] | None
 ) -> bytes:
     """Return the response as JSON, `about` before the results; payloads by id are JSON already."""
     results = (_result(each, payloads) for each in near)

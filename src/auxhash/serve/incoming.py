@@ -2,7 +2,7 @@
 
 import threading
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, cast
 
 import numpy as np
 
@@ -11,9 +11,10 @@ from auxhash.search.metrics.recall import Drift, drift, expected_recall
 
 if TYPE_CHECKING:
     from auxhash.compute.neighbors import Metric
+    from auxhash.model.model import Model
 
 SAMPLED_VECTORS = 2_000  # vectors, one in twenty of them a query
-MAX_BYTES = 32 << 20  # of the sample; of longer vectors it has fewer
+MAX_SAMPLE_BYTES = 32 << 20  # of longer vectors it has fewer
 RECENT_POINTS = 20_000  # points, the last ones, that the sample stands for
 POINTS_BETWEEN = 200  # that come in before recall is measured again
 
@@ -35,7 +36,7 @@ class IncomingPoints:
         X = np.array(vectors, np.float64)
         with self._lock:
             if self._sample is None:
-                size = min(SAMPLED_VECTORS, MAX_BYTES // X[0].nbytes)
+                size = min(SAMPLED_VECTORS, MAX_SAMPLE_BYTES // X[0].nbytes)
                 self._sample = np.empty((size, X.shape[1]))
             rows = len(self._sample)
             came = self.n_points + np.arange(len(X))
@@ -44,7 +45,7 @@ class IncomingPoints:
             self._sample[slot[slot < rows]] = X[slot < rows]
             self.n_points += len(X)
 
-    def drift(self, model: Any) -> Drift | None:
+    def drift(self, model: "Model") -> Drift | None:
         """Recall of the sample's points beside what the model promises; None if it cannot be said.
 
         It is measured again once 200 more points have come in.

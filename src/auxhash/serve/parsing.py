@@ -6,9 +6,10 @@ thirty of Python's objects, so values are counted before there are any.
 
 import json
 from collections.abc import Sequence
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from pydantic import BaseModel, ValidationError
+from pydantic_core import ErrorDetails
 
 from auxhash.serve.refused import RefusedError, invalid
 
@@ -38,7 +39,7 @@ def parse(model: type[Body], body: bytes, content_type: str, max_values: int) ->
         raise invalid(first_error(error.errors(include_url=False, include_input=False))) from error
 
 
-def first_error(errors: Sequence[Any]) -> str:
+def first_error(errors: Sequence[ErrorDetails]) -> str:
     """Describe the first error. The value is not repeated: it may be large, or no JSON."""
     where = ".".join(str(part) for part in errors[0]["loc"] if part != "body")[:200]
     why = str(errors[0]["msg"]).removeprefix("Value error, ")[:500]

@@ -23,10 +23,11 @@ from pydantic import (
 from auxhash.compute.checks import LARGEST_ID, MAX_ID_BYTES
 from auxhash.compute.fingerprint import DIGITS
 from auxhash.serve.limits import Limits
+from auxhash.serve.parsing import Body
 from auxhash.stores.ids import Id
-from auxhash.stores.points import MAX_TEXT
+from auxhash.stores.points import MAX_CHARACTERS
 
-MAX_EXACT = 2**53 - 1  # whole numbers up to it are exact in JavaScript
+MAX_EXACT_INTEGER = 2**53 - 1  # whole numbers up to it are exact in JavaScript
 HAMMING: Literal["hamming"] = "hamming"
 LARGEST_NUMBER = 1e100  # of a vector; squares stay finite
 
@@ -40,7 +41,7 @@ def _id(value: object) -> Id:
 
 def json_id(name: Id) -> Id:
     """Return an id as responses have it: text, where JavaScript would round the number."""
-    return str(name) if isinstance(name, int) and name > MAX_EXACT else name
+    return str(name) if isinstance(name, int) and name > MAX_EXACT_INTEGER else name
 
 
 RequestId = Annotated[
@@ -57,7 +58,7 @@ RequestId = Annotated[
         }
     ),
 ]
-JsonId = Annotated[int, Field(ge=0, le=MAX_EXACT)] | Annotated[str, Field(min_length=1)]
+JsonId = Annotated[int, Field(ge=0, le=MAX_EXACT_INTEGER)] | Annotated[str, Field(min_length=1)]
 Number = Annotated[
     float, Field(strict=True, allow_inf_nan=False, ge=-LARGEST_NUMBER, le=LARGEST_NUMBER)
 ]
@@ -74,7 +75,7 @@ Fingerprint = Annotated[
     Field(description="Of the model that made the codes; compared with the store's."),
 ]
 FilterValue = (
-    Annotated[str, Field(strict=True, max_length=MAX_TEXT)]
+    Annotated[str, Field(strict=True, max_length=MAX_CHARACTERS)]
     | Annotated[bool, Field(strict=True)]
     | Annotated[int, Field(strict=True, ge=-LARGEST_ID, le=LARGEST_ID)]
 )
@@ -277,7 +278,7 @@ def requests(limits: Limits) -> Requests:
     return Requests(upsert, delete, encode, queries)
 
 
-def _limited(model: Any, **fields: Any) -> Any:
+def _limited(model: type[Body], **fields: Any) -> type[Body]:
     return create_model(model.__name__, __base__=model, __doc__=model.__doc__, **fields)
 
 

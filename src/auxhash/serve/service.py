@@ -6,13 +6,13 @@ A request that cannot be answered raises RefusedError with the reason.
 from collections.abc import Sequence
 from contextlib import nullcontext
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, TypeGuard
 
 import numpy as np
 
 from auxhash.codes import Packed, as_packed, n_bytes
 from auxhash.compute import checks, deadline
-from auxhash.compute.arrays import Array
+from auxhash.compute.arrays import AnyArray, Array
 from auxhash.compute.fingerprint import OtherModelError
 from auxhash.compute.version import __version__
 from auxhash.search.index.tables import VALUES, Tables, as_tables, tables_from_outputs
@@ -147,18 +147,18 @@ class Service:
         if twice is not None:
             raise invalid(f"points must not name an id twice, {twice!r} does")
         points = self._with_vectors(points)
-        beside: dict[str, Any] = {"payloads": [point.payload for point in points]}
-        if self.store.keeps_points:
-            beside["vectors"] = [point.vector for point in points]
-        elif any(payload is not None for payload in beside.pop("payloads")):
+        keeps = self.store.keeps_points
+        if not keeps and any(point.payload is not None for point in points):
             raise invalid(f"a store of {self._engine} holds codes only, and no payloads")
+        vectors = [point.vector for point in points] if keeps else None
+        payloads = [point.payload for point in points] if keeps else None
         for _ in range(2):
             made_by = self.store.fingerprint
             self._check_model(fingerprint, made_by)
             codes = self._codes_of(points, made_by)
             model = made_by or fingerprint or self._fingerprint
             try:
-                self.store.upsert(ids, codes, **beside, fingerprint=model)
+                self.store.upsert(ids, codes, vectors, payloads, model)
                 if any(map(_promises_recall, self._encoders.values())):
                     self._incoming.add([p.vector for p in points if p.vector is not None])
                 return len(ids)
@@ -191,7 +191,7 @@ class Service:
             return checks.any_ids("ids", list(ids))
         return checks.any_ids("ids", [int(name) if _is_number(name) else name for name in ids])
 
-    def encode(self, asked: Encode) -> dict[str, Any]:
+    def encode(self, asked: Encode) -> dict[str, object]:
         """Return the codes of vectors or images, and the fingerprint of their model."""
         encoder = self._encoder_of(self.store.fingerprint)
         if encoder is None:
@@ -272,9 +272,10 @@ class Service:
         payloads.check(near)
         return to_json(self._about(asked), near, payloads.texts)
 
-    def _about(self, asked: Queries) -> dict[str, Any]:
+    def _about(self, asked: Queries) -> dict[str, object]:
         """Return what the response says beside its results: how they were ordered."""
-        about: dict[str, Any] = {"by": asked.by if asked.rerank is None else self._metric(asked)}
+        by = asked.by if asked.rerank is None else self._metric(asked)
+        about: dict[str, object] = {"by": by}
         if asked.by != HAMMING and not self.store.scans_tables:
             about["candidates"] = n_candidates(_n_wanted(asked))
         return about
@@ -290,7 +291,7 @@ class Service:
     def _near(self, asked: Queries, queries: QueryCodes, among: Among) -> list[Neighbours]:
         """Return the nearest of each query, or all within a radius, up to the limit."""
         if asked.radius is None:
-            hits: tuple[Any, Any]
+            hits: tuple[AnyArray, AnyIds]
             if queries.tables is None:
                 hits = self.store.search(queries.codes, _n_wanted(asked), among)
             else:
@@ -513,7 +514,7 @@ def _check_asker(asker: "Model", encoder: "Model | None", any_model: bool) -> No
         )
 
 
-def _promises_recall(encoder: "Model | None") -> bool:
+def _promises_recall(encoder: "Model | None") -> "TypeGuard[Model]":
     return encoder is not None and bool(encoder.learnt.expected)
 
 

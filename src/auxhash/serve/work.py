@@ -4,7 +4,7 @@ import asyncio
 import contextvars
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any, Generic, TypeVar
+from typing import Generic, TypeVar
 
 from auxhash.compute import deadline
 from auxhash.serve.limits import Limits
@@ -29,7 +29,7 @@ class Work:
         self._service: Service | None = None
         self._opening: asyncio.Future[Service] | None = None
         self.failed: BaseException | None = None  # why it could not be opened
-        self.on_failure: Callable[[], Any] = lambda: None
+        self.on_failure: Callable[[], object] = lambda: None
         self.present = 0  # requests in work or in the queue
 
     @property

@@ -64,11 +64,11 @@ class Connection:
             # Whatever it is: pg8000 reads the answer of something else as all kinds of errors.
             raise self._error(f"connection failed: {_why(_first(error, handled))}") from error
 
-    def run(self, statement: str, **parameters: Any) -> list[Any]:
+    def run(self, statement: str, **parameters: object) -> list[Any]:
         """The rows that a statement returns; `:name` stands for a parameter."""
         return self._guarded(self._server.run, statement, **parameters) or []
 
-    def run_each(self, statement: str, parameters: list[dict[str, Any]]) -> list[list[Any]]:
+    def run_each(self, statement: str, parameters: list[dict[str, str]]) -> list[list[Any]]:
         """The rows for each set of parameters; the server reads the statement once."""
         prepared = self._guarded(self._server.prepare, statement)
         results = [self._guarded(prepared.run, **each) or [] for each in deadline.each(parameters)]

@@ -8,7 +8,8 @@ Ids that are text are of type VARCHAR.
 
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, suppress
-from typing import Any
+from threading import RLock
+from typing import TYPE_CHECKING
 from weakref import WeakValueDictionary
 
 import numpy as np
@@ -31,9 +32,12 @@ from auxhash.stores.store import (
     store_errors,
 )
 
+if TYPE_CHECKING:
+    from duckdb import DuckDBPyConnection
+
 # Writers of a file, all of this process: DuckDB would lose what one inserts while another replaces
 # the empty table by one for other ids.
-WRITERS: WeakValueDictionary[str, Any] = WeakValueDictionary()
+WRITERS: WeakValueDictionary[str, RLock] = WeakValueDictionary()
 NUMBER = "id BIGINT PRIMARY KEY CHECK (id >= 0)"
 NEW = "auxhash_new"  # arrays of ours, as a table
 
@@ -42,15 +46,13 @@ class DuckdbStore(Store):
     """A table of a DuckDB file, searched by DuckDB. One process at a time may open the file."""
 
     def __init__(self, address: Address, n_bits: int | None) -> None:
-        duckdb: Any = engine("duckdb", "duckdb")
+        duckdb = engine("duckdb", "duckdb")
         self.errors = (duckdb.Error,)
         path = file_of(address, n_bits)
         with store_errors(str(address), self.errors):
             self._database = duckdb.connect(str(path))
             # A cursor is a connection of its own to the same database.
-            self._pool: Pool[Any] = Pool(
-                str(address), self._database.cursor, lambda cursor: cursor.close()
-            )
+            self._pool = Pool(str(address), self._database.cursor, lambda cursor: cursor.close())
             try:
                 with self._pool.lent(), self._transaction():
                     self._prepare(address, n_bits)
@@ -59,7 +61,7 @@ class DuckdbStore(Store):
                 raise
 
     @property
-    def _connection(self) -> Any:
+    def _connection(self) -> "DuckDBPyConnection":
         return self._pool.mine
 
     def _session(self, write: bool) -> AbstractContextManager[None]:

@@ -4,8 +4,8 @@ A store has ids of one kind, which its first ones decide. Text is ordered by its
 Python and, by UTF-8, all engines order it. NumPy sorts objects ten times slower than Python does.
 """
 
+from collections.abc import Sequence
 from itertools import pairwise
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,7 +26,7 @@ def is_text(ids: AnyIds) -> bool:
     return ids.dtype == object
 
 
-def array_of(values: list[Any], text: bool) -> AnyIds:
+def array_of(values: Sequence[Id], text: bool) -> AnyIds:
     """Return the ids that a database gives as an array; `text` says of which kind none are."""
     if isinstance(values[0], str) if values else text:
         return checks.objects(values)

@@ -9,7 +9,7 @@ replace others are in a table `codes-again`.
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 from dataclasses import asdict
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -33,6 +33,11 @@ from auxhash.stores.store import (
     store_errors,
 )
 
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from lancedb.db import DBConnection
+    from lancedb.table import Table
+
 PREFIX = "auxhash."  # of our keys in the metadata of the schema
 BITS = f"{PREFIX}n_bits".encode()
 IDS_PER_CONDITION = 1000
@@ -45,7 +50,7 @@ class LancedbStore(Store):
     errors = (OSError, RuntimeError, ValueError)
 
     def __init__(self, address: Address, n_bits: int | None) -> None:
-        lancedb: Any = engine("lancedb", "lancedb")
+        lancedb = engine("lancedb", "lancedb")
         folder = file_of(address, n_bits)
         with store_errors(str(address), self.errors):
             self._database = database = lancedb.connect(folder)
@@ -59,21 +64,21 @@ class LancedbStore(Store):
                 schema = self._schema(text=False)
                 table = database.create_table(address.table, schema=schema, exist_ok=True)
         # Each is at a version of its own: what one thread reads does not change under it.
-        self._pool: Pool[Any] = Pool(str(address), lambda: self._opened(database, address))
+        self._pool = Pool(str(address), lambda: self._opened(database, address))
         self._listed: tuple[int, AnyIds, NDArray[np.uint64]] | None = None
         self._lock = folder / f".{address.table}.lock"
         self._again = f"{address.table}-again"
         if stored_bits is None:  # another process may have been quicker
             agreed_bits(str(address), _bits_of(table, address), n_bits)
 
-    def _opened(self, database: Any, address: Address) -> Any:
+    def _opened(self, database: "DBConnection", address: Address) -> "Table":
         with store_errors(self.url, self.errors):
             return database.open_table(address.table)
 
     def _session(self, write: bool) -> AbstractContextManager[None]:
         return self._pool.lent()
 
-    def _schema(self, text: bool, models: Models = NO_MODELS) -> Any:
+    def _schema(self, text: bool, models: Models = NO_MODELS) -> "pa.Schema":
         import pyarrow as pa
 
         code = pa.list_(pa.field("item", pa.uint8()), n_bytes(self.n_bits))
@@ -83,7 +88,7 @@ class LancedbStore(Store):
         metadata = {PREFIX + key: value for key, value in values.items() if value is not None}
         return pa.schema(fields, metadata=metadata)
 
-    def _rows(self, ids: AnyIds, packed: Packed, models: Models = NO_MODELS) -> Any:
+    def _rows(self, ids: AnyIds, packed: Packed, models: Models = NO_MODELS) -> "pa.Table":
         import pyarrow as pa
 
         schema = self._schema(is_text(ids), models)
@@ -126,7 +131,7 @@ class LancedbStore(Store):
         n = table.count_rows()
         return [self._first(table, query, min(k, n), n) for query in deadline.each(queries)]
 
-    def _first(self, table: Any, query: Packed, k: int, n: int) -> Near:
+    def _first(self, table: "Table", query: Packed, k: int, n: int) -> Near:
         """The k nearest of n. Of those at the same distance LanceDB returns any, not the first."""
         if not k:
             return ordered([], self._id_array([]))
@@ -140,11 +145,13 @@ class LancedbStore(Store):
         n = table.count_rows()
         return [self._all_within(table, query, r, n) for query in queries]
 
-    def _all_within(self, table: Any, query: Packed, r: int, n: int, k: int | None = None) -> Near:
+    def _all_within(
+        self, table: "Table", query: Packed, r: int, n: int, k: int | None = None
+    ) -> Near:
         return self._asked(table, query, n, r, k) if n else ordered([], self._id_array([]))
 
     def _asked(
-        self, table: Any, query: Packed, limit: int, r: int | None = None, k: int | None = None
+        self, table: "Table", query: Packed, limit: int, r: int | None = None, k: int | None = None
     ) -> Near:
         search = table.search(query, vector_column_name="code").distance_type("hamming")
         search = search.bypass_vector_index()  # which others may have made, and is not exact
@@ -167,7 +174,7 @@ class LancedbStore(Store):
         order = order_of(names)
         return names[order], codes[order]
 
-    def _listing(self, table: Any) -> tuple[AnyIds, NDArray[np.uint64]]:
+    def _listing(self, table: "Table") -> tuple[AnyIds, NDArray[np.uint64]]:
         """All ids, rising, and their rows; read once for the pages of a version."""
         listed = self._listed
         if listed is None or listed[0] != table.version:
@@ -183,7 +190,7 @@ class LancedbStore(Store):
         names, codes = (np.concatenate(part) for part in zip(*parts, strict=True))
         return StoredPoints(names, codes)
 
-    def _where(self, table: Any, which: str) -> tuple[AnyIds, Packed]:
+    def _where(self, table: "Table", which: str) -> tuple[AnyIds, Packed]:
         return self._arrays(table.search().where(which).limit(None))
 
     def _arrays(self, query: Any) -> tuple[AnyIds, Packed]:
@@ -191,7 +198,7 @@ class LancedbStore(Store):
         codes = columns["code"].combine_chunks().flatten().to_numpy()
         return columns["id"].to_numpy(), codes.reshape(len(columns), n_bytes(self.n_bits))
 
-    def _newest(self) -> Any:
+    def _newest(self) -> "Table":
         """The table with what other processes have written."""
         table = self._pool.mine
         table.checkout_latest()
@@ -252,7 +259,7 @@ def _literal(name: Id) -> str:
     return str(name) if isinstance(name, int) else "'{}'".format(name.replace("'", "''"))
 
 
-def _bits_of(table: Any, address: Address) -> int:
+def _bits_of(table: "Table", address: Address) -> int:
     bits = (table.schema.metadata or {}).get(BITS)
     if bits is None:
         raise no_store(str(address), address.table, "its schema does not say auxhash.n_bits")

@@ -46,7 +46,7 @@ IDS_PER_CONDITION = 1000
 CODES_PER_MESSAGE = 5_000  # a message has a limit of bytes
 METRIC = "HAMMING"
 PROPERTIES = "auxhash_stores"  # a collection: one row per store
-MAX_TEXT = 512  # of the texts in it
+MAX_PROPERTY_LENGTH = 512  # of the texts in it
 # Signs that an id cannot have in Milvus Lite, whose statements they break, or in an expression. Two
 # neighbours each become the first and a digit: the order of ids stays the same.
 ESCAPES = {"\t": "\t0", "\n": "\t1", "\f": "\f0", "\r": "\f1", "&": "&0", "'": "&1"}
@@ -60,12 +60,12 @@ class MilvusStore(Store):
     """A collection of Milvus, searched there, exactly: its index compares all codes."""
 
     def __init__(self, address: Address, n_bits: int | None) -> None:
-        pymilvus: Any = engine("pymilvus", "milvus")
+        pymilvus = engine("pymilvus", "milvus")
         # What it raises for a wrong file of Milvus Lite is of no class of its own.
         self.errors = (pymilvus.MilvusException, OSError, RuntimeError)
         with store_errors(str(address), self.errors):
             self._client = pymilvus.MilvusClient(**_connection(address, n_bits))
-            self._pool: Pool[Any] = Pool(str(address), lambda: self._client)  # of any threads
+            self._pool = Pool(str(address), lambda: self._client)  # of any threads
             try:
                 self._prepare(address, n_bits, pymilvus.DataType)
             except BaseException:
@@ -137,7 +137,7 @@ class MilvusStore(Store):
 
     def _refresh(self) -> None:
         """Read the store's row, for this thread."""
-        row: dict[str, Any] = {"collection": self._table}
+        row: dict[str, str | None] = {"collection": self._table}
         if self._client.has_collection(PROPERTIES):
             which = f'name == "{self._table}"'
             for stored in self._client.query(PROPERTIES, which, output_fields=["properties"]):
@@ -286,7 +286,7 @@ class MilvusStore(Store):
 
     def _set_row(self, models: Models, collection: str, text: bool) -> None:
         if not self._client.has_collection(PROPERTIES):
-            kind = self._types.VARCHAR, {"max_length": MAX_TEXT}
+            kind = self._types.VARCHAR, {"max_length": MAX_PROPERTY_LENGTH}
             self._create(PROPERTIES, "auxhash", "unused", 8, name=kind, properties=kind)
         ids = {"ids": "text"} if text else {}
         row = json.dumps({"collection": collection, **asdict(models), **ids})

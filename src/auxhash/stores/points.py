@@ -16,7 +16,7 @@ Payload = Mapping[str, Any]
 
 VECTOR_TYPE = "<f8"  # of the bytes of a vector
 MAX_DEPTH = 32  # of objects and lists of a payload within each other
-MAX_TEXT = 256  # characters of a text that a search can ask for
+MAX_CHARACTERS = 256  # of a text that a search can ask for
 MAX_NUMBER = 2**63 - 1  # of a number that a search can ask for
 
 
@@ -52,9 +52,9 @@ class Having:
                 )
             if isinstance(value, str):
                 _check_text(value, "values")
-            if isinstance(value, str) and len(value) > MAX_TEXT:
+            if isinstance(value, str) and len(value) > MAX_CHARACTERS:
                 raise ArgumentError(
-                    f"values must be of at most {MAX_TEXT} characters, got {len(value)}"
+                    f"values must be of at most {MAX_CHARACTERS} characters, got {len(value)}"
                 )
             if not isinstance(value, str) and not -MAX_NUMBER <= value <= MAX_NUMBER:
                 raise ArgumentError(f"values must lie within 2^63 - 1, got {value}")

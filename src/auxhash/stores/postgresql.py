@@ -431,7 +431,7 @@ def _listed(ids: AnyIds) -> str:
     return array([f'"{QUOTED.sub(BACKSLASHED, name)}"' for name in ids.tolist()])
 
 
-def _plain(name: Any) -> Id:
+def _plain(name: object) -> Id:
     """An id as the server gives it: a number, text or a UUID."""
     return name if isinstance(name, int) else str(name)
 

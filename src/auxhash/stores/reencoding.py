@@ -7,7 +7,7 @@ is read from the store: after an interruption at any point, the same call goes o
 
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Any, Protocol
+from typing import Protocol
 
 import numpy as np
 
@@ -30,7 +30,7 @@ class CodeModel(Protocol):
     @property
     def fingerprint(self) -> str: ...
 
-    def encode(self, X: Any) -> Packed: ...
+    def encode(self, X: AnyArray) -> Packed: ...
 
 
 def encode_again(

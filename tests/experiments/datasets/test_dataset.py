@@ -76,7 +76,7 @@ def test_a_large_base_on_disk_stays_there(folder, tmp_path, monkeypatch):
     np.save(tmp_path / "base.npy", data.base.X)
     mapped = Points(np.load(tmp_path / "base.npy", mmap_mode="r"))
     on_disk = Dataset("some", data.train, mapped, data.query, "")
-    monkeypatch.setattr(dataset, "LARGE", 10)
+    monkeypatch.setattr(dataset, "MAX_NUMBERS_IN_MEMORY", 10)
     result = on_disk.cosine()
     assert isinstance(result.base.X, np.memmap)
     np.testing.assert_array_equal(result.base.X, data.cosine().base.X)
@@ -89,7 +89,7 @@ def test_a_large_base_on_disk_stays_there(folder, tmp_path, monkeypatch):
 
 def test_ground_truth_that_takes_long_is_kept(folder, monkeypatch):
     data = some()
-    monkeypatch.setattr(dataset, "WORTH_KEEPING", 1)
+    monkeypatch.setattr(dataset, "MIN_KEPT_DISTANCES", 1)
     monkeypatch.setattr(dataset, "QUERIES_PER_CHUNK", 2)  # fewer than there are queries
     ids = ground_truth(data.base.X, data.query.X, 4)
     assert isinstance(ids, np.memmap)

@@ -76,7 +76,7 @@ def letters(folder, monkeypatch):
     for module in (minilm, debian, wordnet):
         monkeypatch.setattr(module, "MODEL", Collection("minilm", (), ()))
     monkeypatch.setattr(minilm, "MiniLM", Letters)
-    monkeypatch.setattr(embedded, "SMALL", 30)
+    monkeypatch.setattr(embedded, "SMALL_ROWS", 30)
     Letters.calls = 0
     return folder
 

@@ -110,7 +110,7 @@ def test_from_package_to_vectors(home, folder, client, monkeypatch):
     for module in (minilm, debian):
         monkeypatch.setattr(module, "MODEL", Collection("minilm", files, (source,), "NAME"))
     monkeypatch.setattr(minilm, "DIMENSION", WIDTH)
-    monkeypatch.setattr(embedded, "SMALL", 200)
+    monkeypatch.setattr(embedded, "SMALL_ROWS", 200)
     monkeypatch.setattr(embedded, "best_device", lambda: CPU)
     monkeypatch.setattr(debian.load_small, "__defaults__", (None, None, 20, 0, 10))
     result = CliRunner().invoke(main, ["data", "get", "debian-minilm-small", "--json"])

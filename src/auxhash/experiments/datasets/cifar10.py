@@ -22,7 +22,7 @@ from auxhash.files.images import Picture, read_image
 
 SIDE = 32
 PIXELS = 3 * SIDE**2
-RECORDS = 10_000  # per file
+RECORDS_PER_FILE = 10_000
 
 MD5 = {
     "data_batch_1.bin": "5dd7e06a14cb22eb9f671a540d1b7c25",
@@ -46,8 +46,8 @@ def from_pictures(archive: Path) -> Iterator[Member]:
         raise tarfile.ReadError(f"{archive.name} holds no labels")
     for name, content in archives.from_tar(archive, pictures):
         batch = pictures.index(name)
-        chosen = labels[lists[0]][batch * RECORDS :] if batch < 5 else labels[lists[1]]
-        records = _records(read_image(content), chosen[:RECORDS])
+        chosen = labels[lists[0]][batch * RECORDS_PER_FILE :] if batch < 5 else labels[lists[1]]
+        records = _records(read_image(content), chosen[:RECORDS_PER_FILE])
         yield name.replace(".png", ".bin"), io.BytesIO(records)
 
 

@@ -3,19 +3,22 @@
 Needs `pip install 'auxhash[embeddings]'`.
 """
 
-from typing import Any
+from typing import TYPE_CHECKING
 
 from auxhash.compute.arrays import AnyArray
 from auxhash.experiments.datasets import cifar10, efficientnet
 from auxhash.experiments.datasets.dataset import Dataset, Points, describe, split, within
 from auxhash.experiments.datasets.embedded import (
-    SMALL,
+    SMALL_ROWS,
     VERSION,
     Embed,
     check_installed,
     vectors,
 )
 from auxhash.experiments.datasets.fetch import cache
+
+if TYPE_CHECKING:
+    import torch
 
 __all__ = ["FILES", "MODEL", "check_installed", "load", "load_small"]
 
@@ -35,7 +38,7 @@ def load_small(
     n_train: int | None = None, n_base: int | None = None, n_query: int = 500, seed: int = 0
 ) -> Dataset:
     """`load` of the first 5,000 images."""
-    return _load(LARGE + "-small", SMALL, n_train, n_base, n_query, seed)
+    return _load(LARGE + "-small", SMALL_ROWS, n_train, n_base, n_query, seed)
 
 
 def _load(
@@ -60,7 +63,7 @@ def _load(
 def features(name: str, images: AnyArray) -> AnyArray:
     """The features (n, 1280) of these images, of the data set of this name; computed if missing."""
 
-    def prepare(device: Any) -> Embed:
+    def prepare(device: "torch.device") -> Embed:
         network = efficientnet.EfficientNet(MODEL.obtain(), device)
         return lambda rows: network(images[rows])
 

@@ -30,9 +30,9 @@ FILES = cifar10.FILES
 PER_IMAGE = 20
 TRAINING_IMAGES = 50_000  # they make the base; the 10,000 test images make the queries
 DIMENSION = 128
-ENLARGED = 2  # factor on an image before keypoints are sought: at 32 pixels there are too few
-GRID = 5  # points along a side, where keypoints run out
-GRID_SIZE = 16.0  # diameter in pixels that a grid point describes
+ENLARGEMENT = 2  # factor on an image before keypoints are sought: at 32 pixels there are too few
+GRID_POINTS_PER_SIDE = 5  # points along a side, where keypoints run out
+GRID_POINT_PIXELS = 16.0  # diameter in pixels that a grid point describes
 IMAGES_PER_CHUNK = 500
 
 
@@ -81,8 +81,8 @@ def descriptors() -> NDArray[np.uint8]:
 
 def sift(images: NDArray[np.uint8], per_image: int = PER_IMAGE) -> NDArray[np.uint8]:
     """`per_image` SIFT descriptors of each grey image (n, side, side): (n, per_image, 128)."""
-    if not 1 <= per_image <= GRID**2:
-        raise ValueError(f"per_image must be from 1 to {GRID**2}, got {per_image}")
+    if not 1 <= per_image <= GRID_POINTS_PER_SIDE**2:
+        raise ValueError(f"per_image must be from 1 to {GRID_POINTS_PER_SIDE**2}, got {per_image}")
     cv2 = _opencv()
     vectors = np.empty((len(images), per_image, DIMENSION), np.uint8)
 
@@ -115,17 +115,17 @@ def _strongest(
     cv2: Any, extractor: Any, image: NDArray[np.uint8], count: int
 ) -> NDArray[np.float32]:
     """Descriptors (count, 128) of the strongest keypoints, then of grid points."""
-    side = ENLARGED * image.shape[1]
+    side = ENLARGEMENT * image.shape[1]
     large = cv2.resize(image, (side, side), interpolation=cv2.INTER_CUBIC)
     keypoints = sorted(
         extractor.detect(large, None),
         key=lambda k: (-k.response, k.pt[1], k.pt[0], k.size, k.angle),
     )[:count]
-    step = side / GRID
+    step = side / GRID_POINTS_PER_SIDE
     for cell in range(count - len(keypoints)):
-        row, column = divmod(cell, GRID)
+        row, column = divmod(cell, GRID_POINTS_PER_SIDE)
         at = ((column + 0.5) * step, (row + 0.5) * step)
-        keypoints.append(cv2.KeyPoint(*at, GRID_SIZE, 0.0))
+        keypoints.append(cv2.KeyPoint(*at, GRID_POINT_PIXELS, 0.0))
     _, computed = extractor.compute(large, keypoints)
     vectors: NDArray[np.float32] = computed
     return vectors

@@ -12,7 +12,7 @@ from auxhash.experiments.datasets import infinite_mnist as digits
 from auxhash.experiments.datasets.infinite_mnist import SIDE, InfiniteMNIST
 
 
-def infinite_mnist(n: int, rows: int = 10_000, seed: int = 0) -> tuple[Any, Any]:
+def infinite_mnist(n: int, rows: int = 10_000, seed: int = 0) -> tuple[da.Array, da.Array]:
     """Images 0..n-1 of infinite MNIST, uint8 (n, 784), and their labels, in blocks of `rows`.
 
     They are those of `datasets.load("infinite-mnist", n_base=n, seed=seed).base`. Nothing of them

@@ -13,9 +13,9 @@ from auxhash.compute.arrays import AnyArray, Numbers
 from auxhash.experiments.datasets.fetch import cache
 
 ROWS_PER_CHUNK = 8192
-WORTH_KEEPING = 10**8  # distances; ground truth that takes more is kept on disk
+MIN_KEPT_DISTANCES = 10**8  # ground truth that takes more is kept on disk
 QUERIES_PER_CHUNK = 1024  # whose neighbours are found at once: up to 20,000 of each
-LARGE = 10**8  # numbers; what is derived from a larger array on disk goes to disk, too
+MAX_NUMBERS_IN_MEMORY = 10**8  # what is derived from a larger array on disk goes to disk, too
 MaybeArray = AnyArray | Any  # None where there is none; who knows better need not check it
 OPTIONAL = ("y", "images", "neighbors", "texts", "names")  # parts of Points, in their order
 
@@ -159,7 +159,7 @@ def ground_truth(base: AnyArray, query: AnyArray, k: int) -> AnyArray:
     memory, never read as a whole.
     """
     k = min(k, len(base))
-    if len(base) * len(query) < WORTH_KEEPING:
+    if len(base) * len(query) < MIN_KEPT_DISTANCES:
         return neighbors.nearest(base, query, k)[0]
 
     def make(path: Path) -> None:
@@ -184,7 +184,7 @@ def _directions(X: AnyArray, mean: NDArray[np.float64]) -> AnyArray:
         fill(out)
         out.flush()
 
-    if isinstance(X, np.memmap) and X.size > LARGE:
+    if isinstance(X, np.memmap) and X.size > MAX_NUMBERS_IN_MEMORY:
         return cache.obtain(cache.folder() / "cosine" / f"{_fingerprint(X, mean)}.npy", make)
     unit = np.empty(X.shape, np.float32)
     fill(unit)

@@ -6,13 +6,16 @@ package with the network's code has not been touched since 2020. Needs PyTorch:
 """
 
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
 from auxhash.experiments.datasets.fetch import archives
 from auxhash.experiments.datasets.fetch.sources import Collection, File, Wheel
+
+if TYPE_CHECKING:
+    import torch
 
 DIMENSION = 1280
 SIDE = 224  # pixels, of the pictures it was trained on
@@ -38,7 +41,7 @@ MODEL = Collection(
 class EfficientNet:
     """The network in the file of `home`, on `device`."""
 
-    def __init__(self, home: Path, device: Any) -> None:
+    def __init__(self, home: Path, device: "torch.device") -> None:
         import torch
 
         self.device = device
@@ -63,7 +66,7 @@ class EfficientNet:
                 out.append(self._features(x).mean((2, 3)).cpu().numpy())
         return np.concatenate(out)
 
-    def _features(self, x: Any) -> Any:
+    def _features(self, x: "torch.Tensor") -> "torch.Tensor":
         """Outputs of the last convolution: of each block, widen, filter each channel, narrow."""
         x = self._layer("_conv_stem", "_bn0", x, stride=2).clamp(0, 6)
         for number in range(self.n_blocks):
@@ -77,7 +80,9 @@ class EfficientNet:
                 x = x + before
         return self._layer("_conv_head", "_bn1", x).clamp(0, 6)
 
-    def _layer(self, convolution: str, norm: str, x: Any, stride: int = 1) -> Any:
+    def _layer(
+        self, convolution: str, norm: str, x: "torch.Tensor", stride: int = 1
+    ) -> "torch.Tensor":
         """Convolution, padded as TensorFlow does (the larger half at the end), and batch norm."""
         from torch.nn import functional
 

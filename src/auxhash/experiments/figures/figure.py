@@ -1,26 +1,25 @@
 """Parts of a figure, and the figures that compare groups of methods."""
 
 import shlex
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import product
-from typing import Any, Protocol
+from typing import Protocol
 
 import numpy as np
 
 from auxhash.experiments import claims
-from auxhash.experiments.cells import Cells
+from auxhash.experiments.cells import Cells, Configuration, Facts
 from auxhash.experiments.claims import Claim, Verdict
 from auxhash.experiments.figures.styles import dashed, label, looks, style
 from auxhash.experiments.gallery import Gallery, gallery
 from auxhash.experiments.groups import PAPERS, TWO_STEP_OF, Group, Record
 from auxhash.experiments.numbers import entries
-from auxhash.experiments.runs import Facts
 from auxhash.experiments.scales import H_STEPS, ORDERS, RETURNED, SCALES, Scale
 from auxhash.experiments.svg import Arrow, Plot, Series, Style
 from auxhash.model.encoding import Arrays
 
-APART = 0.03  # share of x between one arrow and the next
+ARROW_GAP_SHARE = 0.03  # share of x between one arrow and the next
 NEAREST = "Precision over k: the share of the k nearest that are right."
 WITHIN = (
     "Precision over recall: one point per Hamming radius; where nothing lies within the radius of "
@@ -31,7 +30,7 @@ WITHIN = (
 class Job(Protocol):
     """Something to run once and keep in a cell."""
 
-    def configuration(self) -> dict[str, Any]: ...
+    def configuration(self) -> Configuration: ...
 
     def run(self) -> tuple[Facts, Arrays]: ...
 
@@ -81,7 +80,7 @@ class FigureContent:
     verdicts: Sequence[Verdict]
     sections: Sequence[Section]
     protocol: Sequence[tuple[str, str]]
-    numbers: Sequence[dict[str, Any]]
+    numbers: Sequence[Mapping[str, object]]
     galleries: Sequence[Gallery] = ()
     notes: Sequence[str] = ()
     examples: Sequence[QueryExample] = ()
@@ -276,7 +275,7 @@ def arrows(records: Sequence[Record], value: Callable[[Record], float], x: float
         if all(ends):
             start, end = (float(np.mean(values)) for values in ends)
             colour = style(TWO_STEP_OF[two_step]).colour
-            arrows.append(Arrow(x * (1 - APART * at), start, end, colour))
+            arrows.append(Arrow(x * (1 - ARROW_GAP_SHARE * at), start, end, colour))
     return arrows
 
 

@@ -16,7 +16,7 @@ from auxhash.compute.arrays import AnyArray, Array
 from auxhash.compute.neighbors import nearest
 from auxhash.compute.version import __version__
 from auxhash.experiments import claims, datasets, runs
-from auxhash.experiments.cells import Cells
+from auxhash.experiments.cells import Cells, Configuration, Facts
 from auxhash.experiments.claims import Verdict
 from auxhash.experiments.datasets.dataset import Dataset
 from auxhash.experiments.figures.figure import ALL, FigureContent, Part, Section, Table
@@ -34,8 +34,8 @@ SIZES: dict[str, tuple[str, dict[str, int]]] = {  # data set and sizes, by scale
 }
 LOSSES: dict[MapLoss, str] = {"tsne": "t-SNE", "ee": "elastic embedding"}
 MAPPINGS = ("linear", "rbf", "network")
-DRAWN = ("linear", "network")  # maps of t-SNE that are drawn
-N_DRAWN, NEAR = 1_000, 10
+DRAWN_MAPPINGS = ("linear", "network")  # maps of t-SNE that are drawn
+N_DRAWN, N_NEAR = 1_000, 10
 PERPLEXITY, ALPHA, TOL = 30.0, 1.4, 0.02
 MAX_CLASSES = 12  # that have colours of their own; with more, there are none
 CLASS_COLOURS = [name for name in COLOURS if name not in ("ink", "muted", "sky")]
@@ -71,12 +71,12 @@ class MapRun:
         sizes: dict[str, Any] = dict(self.sizes)
         return datasets.load(self.data, **sizes)
 
-    def configuration(self) -> dict[str, Any]:
+    def configuration(self) -> Configuration:
         own = {"data": self.data, "sizes": dict(self.sizes), "alpha": ALPHA}
         of_map = {"loss": self.loss, "mapping": self.mapping}
         return {"figure": "maps", "version": __version__, **own, **of_map}
 
-    def run(self) -> tuple[runs.Facts, Arrays]:
+    def run(self) -> tuple[Facts, Arrays]:
         data = self.load()
         X, Q = (np.asarray(part.X, np.float64) for part in (data.train, data.query))
         y, query_y = np.asarray(data.train.y), np.asarray(data.query.y)
@@ -124,12 +124,12 @@ def _landed(state: MapState, Q: Array) -> Array:
 def _agreement(
     places: Array, y: AnyArray, new: Array | None = None, new_y: AnyArray | None = None
 ) -> float:
-    """Share of the NEAR points nearest to new ones, or to each point, that are of its class."""
-    near = nearest(places, new, min(NEAR, len(places) - 1))[0]
+    """Share of the N_NEAR points nearest to new ones, or to each point, that are of its class."""
+    near = nearest(places, new, min(N_NEAR, len(places) - 1))[0]
     return float((y[near] == (y if new_y is None else new_y)[:, None]).mean())
 
 
-Cases = dict[tuple[MapLoss, str], runs.Facts]  # by E and mapping
+Cases = dict[tuple[MapLoss, str], Facts]  # by E and mapping
 
 
 def verdicts(every: Cases) -> list[Verdict]:
@@ -204,7 +204,7 @@ class Maps:
         sections = [Section("E along the path", [row for row in rows if row])]
         sections += [
             Section(f"The map by t-SNE, {name}", [_maps(every["tsne", name][1])])
-            for name in DRAWN
+            for name in DRAWN_MAPPINGS
             if ("tsne", name) in every
         ]
         sections += [
@@ -221,7 +221,7 @@ class Maps:
         )
 
 
-def _path(loss: MapLoss, mapping: str, facts: runs.Facts) -> Plot:
+def _path(loss: MapLoss, mapping: str, facts: Facts) -> Plot:
     """E(F(X)) and E(Z) over mu, and E(F(X)) of what is fitted afterwards."""
     steps = facts["history"][1:]
     mu = [step["mu"] for step in steps]

@@ -9,7 +9,7 @@ them stand what two-step hashing and MAC find.
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,7 +18,7 @@ from auxhash.compute import context
 from auxhash.compute.arrays import Array, Numbers
 from auxhash.compute.version import __version__
 from auxhash.experiments import claims, datasets, runs
-from auxhash.experiments.cells import Cells
+from auxhash.experiments.cells import Cells, Configuration, Facts
 from auxhash.experiments.claims import Verdict
 from auxhash.experiments.figures.figure import ALL, FigureContent, Part, Section
 from auxhash.experiments.figures.styles import DASHES
@@ -35,10 +35,10 @@ from auxhash.model.encoding import Arrays
 Signs = NDArray[np.int8]
 
 CLASSES = (1, 2, 7)
-PER_CLASS = 4
-BITS = 2
+POINTS_PER_CLASS = 4
+N_BITS = 2
 LOWEST = "lowest of all codes"
-SAME = 1e-9  # energies that differ by rounding alone
+TOL = 1e-9  # energies that differ by rounding alone
 
 
 class Dichotomies(NamedTuple):
@@ -49,14 +49,14 @@ class Dichotomies(NamedTuple):
 
 
 def points(seed: int) -> tuple[Array, Numbers]:
-    """PER_CLASS digits of each class in two dimensions, each of unit variance."""
+    """POINTS_PER_CLASS digits of each class in two dimensions, each of unit variance."""
     data = datasets.load("digits").base
     mean, axes = principal_axes(np.asarray(data.X, np.float64), 2, "the sketch")
     plane = (data.X - mean) @ axes
     plane /= plane.std(axis=0)
     labels = np.asarray(data.y)
     rng = np.random.default_rng(seed)
-    rows = [rng.choice(np.flatnonzero(labels == c), PER_CLASS, False) for c in CLASSES]
+    rows = [rng.choice(np.flatnonzero(labels == c), POINTS_PER_CLASS, False) for c in CLASSES]
     chosen = np.concatenate(rows)
     return plane[chosen], labels[chosen]
 
@@ -127,10 +127,10 @@ class Draw:
     def __str__(self) -> str:
         return f"problem {self.seed}"
 
-    def configuration(self) -> dict[str, Any]:
+    def configuration(self) -> Configuration:
         problem = {
             "classes": CLASSES,
-            "per class": PER_CLASS,
+            "per class": POINTS_PER_CLASS,
             "seed": self.seed,
             "order": self.order,
         }
@@ -138,7 +138,7 @@ class Draw:
         problem |= {k: v for k, v in of_mac.items() if runs.ADDED_SINCE[k] != v}
         return {"figure": "free-codes", "version": __version__, **problem}
 
-    def run(self) -> tuple[runs.Facts, Arrays]:
+    def run(self) -> tuple[Facts, Arrays]:
         """Positions of all these codes: distance from the free codes found, and E(Z)."""
         X, y = points(self.seed)
         pairs = affinity.from_labels(y, None, None)
@@ -147,9 +147,9 @@ class Draw:
         line = dichotomies(X)
         energy = energies(line.signs, line.signs, pairs)
         distance = distances(free, line.signs, line.signs)
-        best_of_all = energy <= energy.min() + SAME  # of these, the nearest to the free codes
+        best_of_all = energy <= energy.min() + TOL  # of these, the nearest to the free codes
         optimal = np.unravel_index(
-            np.argmin(np.where(best_of_all, distance, len(X) * BITS)), energy.shape
+            np.argmin(np.where(best_of_all, distance, len(X) * N_BITS)), energy.shape
         )
         half = all_signs(len(X))[1::2]  # the first sign is +1: turning a bit around changes nothing
         facts = {
@@ -178,10 +178,10 @@ class Draw:
         """Start of MAC, with the free codes as Z, and its end."""
         centres, start, solving = np.random.default_rng(self.seed).spawn(3)
         h = hashfunctions.get("linear", 100.0).prepare(X, centres)
-        Z = (2 * start.integers(0, 2, (len(X), BITS)) - 1).astype(np.int8)
+        Z = (2 * start.integers(0, 2, (len(X), N_BITS)) - 1).astype(np.int8)
         algorithm = loop.MAC(zstep.Cut(order=self.order), h_step=self.h_step)
         with context.using(n_jobs=1):
-            problem = zstep.Problem(pairs, "ksh", BITS)
+            problem = zstep.Problem(pairs, "ksh", N_BITS)
             steps = list(algorithm.steps(problem, h.features(X), h, Z, solving))
         end = steps[-1] if self.iterate == "last" else loop.lowest(steps)
         return steps[0][1], end[1]
@@ -209,7 +209,7 @@ LOOKS = {
 CLASS_LOOKS = (Style("orange", "circle"), Style("purple", "square"), Style("green", "up"))
 
 
-def space_plot(facts: runs.Facts, arrays: Arrays) -> Plot:
+def space_plot(facts: Facts, arrays: Arrays) -> Plot:
     """Code space as seen from the free codes."""
     grey = replace(Style("muted", "dot"), joined=False)
     series = [Series("realizable codes", grey, *arrays["realizable"].T.tolist())]
@@ -249,7 +249,7 @@ def clipped(line: Array, box: Array) -> Array:
     return np.array(inside[:2])
 
 
-def verdicts(every: Sequence[runs.Facts]) -> list[Verdict]:
+def verdicts(every: Sequence[Facts]) -> list[Verdict]:
     """The sketch's claims, each over all problems drawn."""
     n = len(every)
     E = {
@@ -270,34 +270,34 @@ def verdicts(every: Sequence[runs.Facts]) -> list[Verdict]:
     return [
         verdict(
             "The free codes cannot be produced by a hash function",
-            int((E["optimal"] > lowest + SAME).sum()),
+            int((E["optimal"] > lowest + TOL).sum()),
             claims.USUALLY,
             "Needed: two thirds.",
         ),
         verdict(
             "The two-step codes are not those of the optimal hash function",
-            int((E["two-step"] > E["optimal"] + SAME).sum()),
+            int((E["two-step"] > E["optimal"] + TOL).sum()),
             claims.USUALLY,
             f"Needed: two thirds. {excess('two-step')}",
         ),
         verdict(
             "Nor are the realizable codes nearest to the free codes",
-            int((E["nearest realizable"] > E["optimal"] + SAME).sum()),
+            int((E["nearest realizable"] > E["optimal"] + TOL).sum()),
             claims.USUALLY,
             f"Needed: two thirds. {excess('nearest realizable')}",
         ),
         verdict(
             "MAC finds a better hash function than two-step hashing",
-            int((E["MAC"] < E["two-step"] - SAME).sum()),
+            int((E["MAC"] < E["two-step"] - TOL).sum()),
             claims.USUALLY,
-            f"Needed: two thirds. Worse in {int((E['MAC'] > E['two-step'] + SAME).sum())}. "
+            f"Needed: two thirds. Worse in {int((E['MAC'] > E['two-step'] + TOL).sum())}. "
             f"{excess('MAC')}",
         ),
         verdict(
             "MAC finds the optimum",
-            int((E["MAC"] <= E["optimal"] + SAME).sum()),
+            int((E["MAC"] <= E["optimal"] + TOL).sum()),
             claims.USUALLY,
-            f"Needed: two thirds. Two-step: {int((E['two-step'] <= E['optimal'] + SAME).sum())}.",
+            f"Needed: two thirds. Two-step: {int((E['two-step'] <= E['optimal'] + TOL).sum())}.",
             ours=True,
         ),
     ]
@@ -337,10 +337,10 @@ class Sketch:
         )
 
 
-def _section(every: Sequence[tuple[runs.Facts, Arrays]]) -> Section:
+def _section(every: Sequence[tuple[Facts, Arrays]]) -> Section:
     """The first problem in which two-step, MAC and the optimum are three different things."""
 
-    def apart(facts: runs.Facts) -> int:
+    def apart(facts: Facts) -> int:
         return len({round(facts[name][1], 6) for name in ("two-step", "MAC", "optimal")})
 
     shown = max(range(len(every)), key=lambda at: apart(every[at][0]))
@@ -355,14 +355,14 @@ def _section(every: Sequence[tuple[runs.Facts, Arrays]]) -> Section:
     )
 
 
-def _protocol(every: Sequence[runs.Facts], scale: Scale) -> list[tuple[str, str]]:
+def _protocol(every: Sequence[Facts], scale: Scale) -> list[tuple[str, str]]:
     classes = ", ".join(map(str, CLASSES))
     return [
         (
             "Problems",
-            f"{len(every)} draws of {PER_CLASS} digits of each of the classes {classes}, in their "
-            f"first two principal components; {BITS} bits, KSH loss on all pairs, linear SVMs, "
-            f"cut in the Z step, {ORDERS[scale.order]}; {H_STEPS[scale.h_step]}; MAC returns "
+            f"{len(every)} draws of {POINTS_PER_CLASS} digits of each of the classes {classes}, in "
+            f"their first two principal components; {N_BITS} bits, KSH loss on all pairs, linear "
+            f"SVMs, cut in the Z step, {ORDERS[scale.order]}; {H_STEPS[scale.h_step]}; MAC returns "
             f"{RETURNED[scale.iterate]}; the free codes are those that the Z step at mu = 0 found; "
             "no validation: the points are too few",
         ),

@@ -72,7 +72,7 @@ def test_a_client_that_succeeds_with_nothing(tmp_path, client):
 
 
 def test_a_client_that_hangs(tmp_path, client, monkeypatch):
-    monkeypatch.setattr(clients, "TIMEOUT", 0.2)
+    monkeypatch.setattr(clients, "TIMEOUT_SECONDS", 0.2)
     client("npm", "import time\ntime.sleep(30)")
     with pytest.raises(OSError, match=r"npm gave no result within 0\.2 s"):
         clients.npm_pack("p", "1.0", tmp_path)

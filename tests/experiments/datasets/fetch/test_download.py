@@ -66,7 +66,7 @@ class Handler(BaseHTTPRequestHandler):
 
 @pytest.fixture
 def server(monkeypatch):
-    monkeypatch.setattr(module, "PAUSE", 0.0)
+    monkeypatch.setattr(module, "PAUSE_SECONDS", 0.0)
     monkeypatch.setenv("no_proxy", "127.0.0.1")
     with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as httpd:
         httpd.seen = []
@@ -212,7 +212,7 @@ def test_keeps_the_part_when_it_gives_up(server, tmp_path, monkeypatch):
 
 
 def test_an_address_where_nobody_listens(tmp_path, monkeypatch):
-    monkeypatch.setattr(module, "PAUSE", 0.0)
+    monkeypatch.setattr(module, "PAUSE_SECONDS", 0.0)
     monkeypatch.setenv("no_proxy", "127.0.0.1")
     with pytest.raises(OSError, match="refused"):
         download("http://127.0.0.1:1/f", tmp_path / "f")

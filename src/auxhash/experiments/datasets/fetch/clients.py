@@ -11,7 +11,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-TIMEOUT = 900  # seconds for one package
+TIMEOUT_SECONDS = 900  # for one package
 ATTEMPTS = 2
 
 # pip asks an sdist's build backend for its metadata even where it only downloads, and so would
@@ -99,10 +99,10 @@ def _fetched(command: Sequence[str], folder: Path, pattern: str, **variables: st
                 capture_output=True,
                 text=True,
                 errors="replace",
-                timeout=TIMEOUT,
+                timeout=TIMEOUT_SECONDS,
             )
         except subprocess.TimeoutExpired as error:
-            raise OSError(f"{name} gave no result within {TIMEOUT} s") from error
+            raise OSError(f"{name} gave no result within {TIMEOUT_SECONDS} s") from error
         fetched = sorted(folder.glob(pattern))
         if done.returncode == 0 and fetched:
             return fetched[0]

@@ -16,8 +16,8 @@ from pathlib import Path
 from auxhash.files.writing import locked
 
 ATTEMPTS = 3
-TIMEOUT = 10.0  # seconds without an answer, or without a byte
-PAUSE = 1.0  # seconds before the second attempt; doubled before each one after
+TIMEOUT_SECONDS = 10.0  # without an answer, or without a byte
+PAUSE_SECONDS = 1.0  # before the second attempt; doubled before each one after
 BLOCK_BYTES = 1 << 16
 
 Report = Callable[[int, int | None], None]  # bytes so far, bytes in all where known
@@ -45,7 +45,7 @@ def download(address: str, path: Path, report: Report = lambda done, total: None
             except (OSError, http.client.HTTPException) as error:
                 if _hopeless(error) or attempt == ATTEMPTS - 1:
                     raise OSError(_reason(error)) from error
-                time.sleep(PAUSE * 2**attempt)
+                time.sleep(PAUSE_SECONDS * 2**attempt)
 
 
 class _Part:
@@ -93,7 +93,7 @@ def _fetch(address: str, part: _Part, report: Report) -> None:
         headers["If-Range"] = version  # if the file has changed, all of it is sent
     request = urllib.request.Request(address, headers=headers)
     try:
-        answer = urllib.request.urlopen(request, timeout=TIMEOUT)
+        answer = urllib.request.urlopen(request, timeout=TIMEOUT_SECONDS)
     except urllib.error.HTTPError as error:
         with error:
             if error.code != http.HTTPStatus.REQUESTED_RANGE_NOT_SATISFIABLE:
