@@ -117,7 +117,8 @@ def by_tables(
     if last < 0:
         return np.full((len(candidates), kept), np.inf), candidates[:, :kept]
     packed = index.codes(np.where(present, candidates, last))
-    scan = numpyscan if numpyscan.suffices(*packed.shape[1:], len(packed)) else tablescan
+    m, n, width = packed.shape
+    scan = numpyscan if numpyscan.suffices(n, width, m) else tablescan
     near, places = scan.nearest_own(packed, checked, present, kept)
     nearest = np.take_along_axis(candidates, places, axis=1)
     return near.astype(np.float64), np.where(places < 0, -1, nearest)
@@ -183,7 +184,8 @@ def _one_or_more(rows: Floats) -> Floats:
 
 
 def _n_kept(ids: Ids, k: int | None) -> int:
-    return ids.shape[1] if k is None else min(checks.integer("k", k, 1), ids.shape[1])
+    n = len(ids[0])
+    return n if k is None else min(checks.integer("k", k, 1), n)
 
 
 def _reorder(ids: Ids, distance: Distance, k: int | None) -> tuple[Floats, Ids]:
