@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, NamedTuple, cast
+from typing import TYPE_CHECKING, NamedTuple
 
 import click
 
@@ -254,7 +254,7 @@ def _of_points(
     Q = first.all()
     X = Q if second is None else second.all()
     name = first.name if second is None else second.name
-    own = cast("Metric", model.metric or "cosine")
+    own = model.metric or "cosine"
     if model.learnt.data == fingerprint(Q, None):
         tell(f"{first.name}: the model was learnt from these points, and recall of others is lower")
     search = prepared(X, None if second is None else Q, metric or own, name=name)

@@ -4,7 +4,7 @@ import math
 from collections.abc import Sequence
 from pathlib import Path
 from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -15,7 +15,6 @@ from auxhash.compute.words import count
 if TYPE_CHECKING:
     from auxhash.codes import Packed
     from auxhash.compute.arrays import AnyArray
-    from auxhash.compute.neighbors import Metric
     from auxhash.model.model import Model
 
 BLOCKS = " ▁▂▃▄▅▆▇█"
@@ -205,7 +204,7 @@ def _recall_of(model: "Model", X: "AnyArray") -> tuple[dict[str, object], str]:
     """Recall of these points among themselves, beside what the model promises if it does."""
     from auxhash.search.metrics.recall import drift, expected_recall
 
-    metric = cast("Metric", model.metric or "cosine")
+    metric = model.metric or "cosine"
     tables = None if model.table_function is None else model.tables
     now = expected_recall(model.encode, model.decision_function, X, metric=metric, tables=tables)
     if not now:

@@ -29,6 +29,7 @@ from auxhash.compute import checks, context
 from auxhash.compute import device as devices
 from auxhash.compute.arrays import AnyArray, Array, ArrayLike
 from auxhash.compute.fingerprint import checked as checked_fingerprint
+from auxhash.compute.neighbors import Metric
 from auxhash.compute.registry import register
 from auxhash.compute.version import __version__
 from auxhash.files.feature import GIST_SIDES, is_feature
@@ -113,7 +114,7 @@ class Model:
     learnt: LearntFrom
     feature_names: tuple[str, ...] | None = None
     image_feature: str | None = None
-    metric: str | None = None
+    metric: Metric | None = None
     prefixes: tuple[int, ...] = ()
     table_function: TableFunction | None = None
     made_for: str | None = None

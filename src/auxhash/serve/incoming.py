@@ -2,7 +2,7 @@
 
 import threading
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -10,7 +10,6 @@ from auxhash.compute.arrays import Array
 from auxhash.search.metrics.recall import Drift, drift, expected_recall
 
 if TYPE_CHECKING:
-    from auxhash.compute.neighbors import Metric
     from auxhash.model.model import Model
 
 SAMPLED_VECTORS = 2_000  # vectors, one in twenty of them a query
@@ -57,7 +56,7 @@ class IncomingPoints:
             if self._sample is None:
                 return None
             X, n_points = self._sample[: self.n_points].copy(), self.n_points
-        metric = cast("Metric", model.metric or "cosine")
+        metric = model.metric or "cosine"
         tables = None if model.table_function is None else model.tables
         functions = model.encode, model.decision_function
         now = expected_recall(*functions, X, metric=metric, tables=tables)
