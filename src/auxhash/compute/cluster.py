@@ -10,7 +10,7 @@ from dask import delayed
 from auxhash.compute.checks import ArgumentError
 
 SECONDS_PER_POLL = 1.0  # a wait looks whether scheduler and workers are still there
-NO_WORKERS = 60.0  # seconds that a cluster may be without workers: one may be starting
+MAX_WORKERLESS_SECONDS = 60.0  # seconds that a cluster may be without workers: one may be starting
 
 
 class ClusterError(RuntimeError):
@@ -49,8 +49,8 @@ class Cluster:
             except TimeoutError:
                 now = time.monotonic()
                 since = None if self.workers() else since or now
-                if since is not None and now - since > NO_WORKERS:
-                    reason = f"there have been no workers for {NO_WORKERS:g} seconds"
+                if since is not None and now - since > MAX_WORKERLESS_SECONDS:
+                    reason = f"there have been no workers for {MAX_WORKERLESS_SECONDS:g} seconds"
                     raise ClusterError(f"{what} waits in vain: {reason}") from None
                 if now > limit:
                     raise TimeoutError(

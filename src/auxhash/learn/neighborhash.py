@@ -44,7 +44,7 @@ from auxhash.search.expected import ExpectedRecall
 
 NAMES = ("network", "linear", "rbf")
 QUERY_FUNCTIONS = ("auto", "network", "linear")
-OTHER_STEPS = 2000  # gradient steps of what is no network, at most: it learns faster
+MAX_OTHER_STEPS = 2000  # gradient steps of what is no network, at most: it learns faster
 MAX_EPOCHS, MIN_STEPS = 400, 500  # rounds over all points at most, but steps at least
 MIN_TABLE_POINTS = 1_000  # that tables are learnt from, unless they are asked for
 MAX_PAIRS = 1e9  # distances computed for synthetic queries: up to 31,600 points have some
@@ -241,7 +241,7 @@ class NeighborHash(Hasher):
         h, plan = self._hash_function(n), self._plan()
         n_steps = self.n_steps
         if n_steps is None:
-            max_steps = plan.n_steps if isinstance(h, NetworkHash) else OTHER_STEPS
+            max_steps = plan.n_steps if isinstance(h, NetworkHash) else MAX_OTHER_STEPS
             n_steps = max(MIN_STEPS, min(plan.n_steps, max_steps, MAX_EPOCHS * n // plan.batch))
         query_function = self._query_function(h, n)
         table_steps = -(-plan.table_steps * int(n_steps) // plan.n_steps)

@@ -18,14 +18,14 @@ from auxhash.compute.arrays import AnyArray, Array, Matrix, Numbers, Single
 from auxhash.compute.parts import Chunks
 from auxhash.learn.smooth.gradient import GradientDescent, Outputs, Shuffled
 from auxhash.mac.hashfunctions import HashFunction, NetworkHash, RadialBasis, Scaled, SVMHash
-from auxhash.mac.hashfunctions.smooth import NOISE_POOL, SmoothNetwork
+from auxhash.mac.hashfunctions.smooth import N_POOLED_NUMBERS, SmoothNetwork
 
 MAPPINGS = ("linear", "rbf", "network")
 RIDGE = 1e-6  # relative to the mean square of the features
 POINTS_PER_TASK = 2048  # points per task of a thread
 N_HIDDEN, DECAY, NOISE = 256, 1e-4, 0.5  # of a network; noise in units of the features' deviation
 BATCH_SIZE, RATE = 500, 0.01  # of its gradient steps
-FIRST_STEPS, STEPS = 2000, 200  # gradient steps, of the direct regression and of the others
+N_FIRST_STEPS, N_STEPS = 2000, 200  # gradient steps, of the direct regression and of the others
 
 
 class RidgeRegression:
@@ -47,7 +47,7 @@ class NetworkRegression:
         self.h, self.F, self.rng = h, h.training_features(X), rng
 
     def __call__(self, Z: Array) -> tuple[HashFunction, Array]:
-        n_steps = FIRST_STEPS if self.h.W is None else STEPS
+        n_steps = N_FIRST_STEPS if self.h.W is None else N_STEPS
         start = self._fitted(self.h, Z)
         moved = self._fitted(self._moved(start[0], Z, n_steps), Z)
         self.h, F = min(start, moved, key=lambda fit: float(np.square(Z - fit[1]).sum()))
@@ -150,7 +150,7 @@ class _NoisePool:
 
     def __init__(self, rng: np.random.Generator) -> None:
         self.rng = rng
-        self.normal = rng.standard_normal(NOISE_POOL, np.float32)
+        self.normal = rng.standard_normal(N_POOLED_NUMBERS, np.float32)
 
     def standard_normal(self, shape: tuple[int, ...], dtype: Any) -> Single:
         size = math.prod(shape)

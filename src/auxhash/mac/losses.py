@@ -29,7 +29,7 @@ Loss = Callable[[Any, Any, int], Any]
 LossLike = str | Loss  # by its name, or the function itself
 
 PAIRS_PER_TASK = 1 << 16  # pairs per task of a thread
-MANY_TERMS, MUCH_MEMORY = 16, 10**8  # numbers per pair, and bytes of all, beyond which to warn
+WARN_TERMS, WARN_BYTES = 16, 10**8  # numbers per pair, and bytes of all, beyond which to warn
 
 
 def ksh(d: Array, y: Array, b: int, scale: float = 1.0) -> Array:
@@ -240,7 +240,7 @@ def _factorize(
 def _warn_of_memory(n_pairs: int, n_terms: int) -> bool:
     """Warn if a loss takes much memory on real-valued y; return True if it does."""
     needed = 8 * n_terms * n_pairs
-    if n_terms <= MANY_TERMS or needed <= MUCH_MEMORY:
+    if n_terms <= WARN_TERMS or needed <= WARN_BYTES:
         return False
     warnings.warn(
         f"this loss takes {8 * n_terms} bytes for each of {n_pairs:,} pairs, {needed / 1e9:,.1f} "

@@ -25,7 +25,7 @@ from auxhash.mac.zstep.graph import Edges
 from auxhash.mac.zstep.problem import ROUNDING, BitProblem
 from auxhash.model.functions import KernelMap, WeightedHash
 
-INITIAL = 0.001  # size of the first weights
+INITIAL_DEVIATION = 0.001  # size of the first weights
 
 
 @dataclass(eq=False, repr=False)
@@ -118,7 +118,7 @@ class BRE(Method):
         self.weights_ = np.zeros((len(K), self.n_bits))
         for k in range(self.n_bits):
             own = rng.permutation(len(K))[: self.n_kernel]
-            self.weights_[own, k] = INITIAL * rng.standard_normal(len(own))
+            self.weights_[own, k] = INITIAL_DEVIATION * rng.standard_normal(len(own))
         problem = zstep.Problem(affinity, "bre", self.n_bits)
         self.objective_ = self._descend(problem, K)
         self.n_iter_ = len(self.objective_) - 1

@@ -17,7 +17,7 @@ from auxhash.learn.smooth.gradient import Shuffled
 MAX_BYTES_ON_GPU = 4 << 30  # of points kept on a GPU; more are moved there batch by batch
 ENCODING_BATCH_SIZE = 1024  # points encoded at a time
 MOMENTUM = 0.9
-WARM_UP = 0.25  # of the steps of one cycle, in which their length rises
+WARM_UP_SHARE = 0.25  # of the steps of one cycle, in which their length rises
 
 Augment = Callable[[Tensor, torch.Generator], Tensor]  # of a raw batch
 ToInput = Callable[[Tensor], Tensor]  # of a raw batch: what the module takes
@@ -264,9 +264,9 @@ def _like(parameter: Tensor, values: Single) -> Tensor:
 
 def one_cycle(done: float) -> float:
     """Relative length of a step: it rises to 1, then falls to 0 along a cosine."""
-    if done < WARM_UP:
-        return 0.05 + 0.95 * done / WARM_UP
-    return 0.5 * (1 + math.cos(math.pi * (done - WARM_UP) / (1 - WARM_UP)))
+    if done < WARM_UP_SHARE:
+        return 0.05 + 0.95 * done / WARM_UP_SHARE
+    return 0.5 * (1 + math.cos(math.pi * (done - WARM_UP_SHARE) / (1 - WARM_UP_SHARE)))
 
 
 def steps_per_epoch(n: int, batch: int) -> int:

@@ -19,7 +19,7 @@ from auxhash.compute import clock, context
 from auxhash.compute.arrays import AnyArray
 from auxhash.compute.device import CPU, Device
 from auxhash.compute.peers import peers
-from auxhash.learn.smooth import REPORTS, Refine
+from auxhash.learn.smooth import N_REPORTS, Refine
 from auxhash.learn.training import interrupt, progress
 from auxhash.learn.training.checkpoint import Checkpoint, Saved
 from auxhash.learn.training.validation import (
@@ -142,7 +142,7 @@ class Training:
         """h, h(X) and L(h): of the lowest accepted step, or of the last, if that is to be kept."""
         last: list[State] = []
         step, state = loop.lowest(_noted(steps, last))
-        completed = sum(past.mu == np.inf for past in history) == REPORTS
+        completed = sum(past.mu == np.inf for past in history) == N_REPORTS
         refined = completed and self.refine is not None and self.refine.keep == "refined"
         if refined or self._returns_last():
             [state] = last
@@ -232,7 +232,7 @@ class Training:
             steps = self.checkpoint.keep(steps, self.solving, self.settings.device.bring)
         if self.settings.verbose:
             algorithm = self.algorithm
-            more = 0 if self.refine is None else REPORTS
+            more = 0 if self.refine is None else N_REPORTS
             alone = self.settings.two_step or self.settings.end_to_end
             max_iter = 0 if alone else algorithm.max_iter
             path = self.problem.last_mu, algorithm.alpha, max_iter

@@ -14,7 +14,7 @@ from auxhash.mac.affinity.folding import SIGNS
 
 N_THREADS = 1 << 14  # that draw at the same time
 BYTES_PER_EDGE = 5  # bytes: a partner, and the row of its (y, weight)
-MAX_DRAWS = 1 << 12  # of a point; more are drawn by the processor
+MAX_DRAWS_PER_POINT = 1 << 12  # of a point; more are drawn by the processor
 SIGN_ROWS = np.array([(y, 1.0) for y in SIGNS])  # (y, weight) of dissimilar and similar draws
 POINTS_PER_STEP = 1 << 14  # points whose edges are counted at once
 COLUMNS = ("j", "row", "rows", "_i", "_starts", "_y", "_weight", "_kept")  # of an `Affinity`
@@ -28,7 +28,7 @@ def from_labels(
     rng: np.random.Generator,
 ) -> Affinity:
     """Draw pairs as `affinity.from_labels`; on the GPU if y is (n,) and draws are few."""
-    few = n_similar and n_dissimilar and max(n_similar, n_dissimilar) <= MAX_DRAWS
+    few = n_similar and n_dissimilar and max(n_similar, n_dissimilar) <= MAX_DRAWS_PER_POINT
     if y.ndim != 1 or not few:
         return build.from_labels(y, n_similar, n_dissimilar, rng)
     assert n_similar is not None

@@ -29,7 +29,7 @@ LARGEST = {SINGLE: 2.0**120, DOUBLE: 2.0**1000}  # sums up to here are far from 
 CACHE_BYTES = 1 << 20  # bytes of points and products that are made at once: few enough to be cached
 MIN_POINTS = 256  # points that are multiplied at once, however long they are; a power of 2, as all
 PRODUCTS_COMPARED = 16  # products that are compared at once
-GROWN, FAR = 1.1, 4.0  # bounds are for points so much longer than these, and for no less
+GROWTH, SHRINKAGE = 1.1, 4.0  # bounds are for points so much longer than these, and for no less
 TOO_NEAR = GIVEN_UP = -1  # sentinels of kernels, where bounds are not enough
 MAX_OPEN_SHARE = 1 / 32  # of products; if more are open, computing all anew is quicker
 
@@ -129,7 +129,7 @@ class Hyperplanes:
                 return np.inf
             n_done, n_anew = n_done + more, n_anew + anew
             if not room.is_for(square):
-                length = GROWN * room.length(square)
+                length = GROWTH * room.length(square)
                 if not self._stays_finite(length, dtype):
                     return np.inf
                 room.set_bounds(length, self._bounds(length, dtype), self._own_bounds(length))
@@ -198,7 +198,7 @@ class Room:
         longest = length / SLOP
         # An infinite square would be that of any point.
         most = min(longest * longest, LARGEST_DOUBLE)
-        self.squares = most / FAR**2 - self.lost, most - self.lost
+        self.squares = most / SHRINKAGE**2 - self.lost, most - self.lost
 
     def is_for(self, square: float) -> bool:
         """Return True if the bounds suit points of which the longest has this squared length."""

@@ -21,7 +21,7 @@ from auxhash.compute.peers import peers
 
 POINTS_PER_TASK = 2048  # points per task of a thread
 POINTS_PER_GROUP = 125  # points of a batch that leave out the same units
-NOISE_POOL = 1 << 21  # normal numbers, of which groups take a part: to draw them takes long
+N_POOLED_NUMBERS = 1 << 21  # normal numbers, of which groups take a part: to draw them takes long
 HIDDEN_RATE = 0.1  # of the steps of a hidden layer, relative to those of a linear one
 
 
@@ -427,7 +427,7 @@ class ThinnedNetwork(SmoothNetwork):
     def batch(self, rows: Numbers, run: threads.Run) -> Single:
         X = self.principal.take(rows)
         if self.noise and self.normal is None:
-            size = max(NOISE_POOL, 2 * POINTS_PER_GROUP * X.shape[1])
+            size = max(N_POOLED_NUMBERS, 2 * POINTS_PER_GROUP * X.shape[1])
             self.normal = self.device.generator(self.rng).standard_normal(size, np.float32)
         outputs: Single = np.empty_like(X, shape=(len(X), self.W.shape[1]))
         chunks = threads.chunks(len(X), POINTS_PER_GROUP)

@@ -17,7 +17,7 @@ from auxhash.compute.neighbors import scale
 from auxhash.mac.affinity import Affinity
 
 NEIGHBORS_PER_PERPLEXITY = 3  # the Gaussian is 0 beyond so many
-BISECTIONS = 64  # of the width of a Gaussian
+N_BISECTIONS = 64  # of the width of a Gaussian
 ROWS_PER_TASK = 256  # points per task of a thread
 
 
@@ -67,7 +67,7 @@ def _calibrate(squared: Any, entropy: float, P: Any) -> None:
         mean = squared[n].mean() - nearest
         low, high = 0.0, np.inf
         precision = 1 / mean if mean > 0 else 1.0
-        for _ in range(BISECTIONS):
+        for _ in range(N_BISECTIONS):
             total = weighted = 0.0
             for j in range(k):
                 P[n, j] = np.exp(-precision * (squared[n, j] - nearest))

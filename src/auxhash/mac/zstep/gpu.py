@@ -22,11 +22,11 @@ from auxhash.mac.zstep.descent import visit_points
 from auxhash.mac.zstep.graph import Edges, graph_of
 from auxhash.mac.zstep.problem import ROUNDING, Differences, Problem, differences_of
 
-GRID = 40  # binary digits of the entries of a table, below the largest
-DIGITS = 52  # of a double
+N_GRID_DIGITS = 40  # binary digits of the entries of a table, below the largest
+N_DOUBLE_DIGITS = 52  # of a double
 MAX_SHARED_POINTS = 512  # of a colour; so few keep a GPU busy only if threads share a point
 # Threads per point: as many as leave room for all points of a colour.
-SHARING = (MAX_THREADS_PER_BLOCK, MAX_THREADS_PER_BLOCK // 2, THREADS_PER_BLOCK)
+THREADS_PER_POINT = (MAX_THREADS_PER_BLOCK, MAX_THREADS_PER_BLOCK // 2, THREADS_PER_BLOCK)
 
 
 class DeviceProblem(Problem):
@@ -143,7 +143,7 @@ def on_grid(table: Array, n_terms: int) -> Array:
     largest = np.abs(table).max(initial=0.0)
     if not largest:
         return table
-    digits = min(GRID, DIGITS - int(n_terms).bit_length() - 1)
+    digits = min(N_GRID_DIGITS, N_DOUBLE_DIGITS - int(n_terms).bit_length() - 1)
     unit = 2.0 ** (np.ceil(np.log2(largest)) - digits)
     rounded: Array = np.rint(table / unit) * unit
     return rounded
@@ -158,7 +158,7 @@ def _(problem: DeviceProblem, words: Words, c: Array, run: threads.Run) -> int:
     arguments = *arguments, *problem.arguments(problem.on_differences), flips, arrived
     lists, n, most = (colours.order, colours.starts), len(colours.sizes), int(colours.sizes.max())
     # One launch for all colours, whose blocks wait for each other, if all of them have room.
-    for threads_each in SHARING if most <= MAX_SHARED_POINTS else ():
+    for threads_each in THREADS_PER_POINT if most <= MAX_SHARED_POINTS else ():
         kernels = _of_descent(device, threads_each)
         if kernels.at_once("descend_points") >= most:
             kernels.together("descend_points", most, *lists, 0, n, *arguments)
