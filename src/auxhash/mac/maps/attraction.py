@@ -5,13 +5,12 @@ labels, similar points attract each other by their weight.
 """
 
 import warnings
-from typing import Any
 
 import numpy as np
 from scipy.sparse import coo_array, csr_array
 
 from auxhash.compute import approximate, threads
-from auxhash.compute.arrays import AnyArray
+from auxhash.compute.arrays import AnyArray, Array
 from auxhash.compute.kernels import kernel
 from auxhash.compute.neighbors import scale
 from auxhash.mac.affinity import Affinity
@@ -59,7 +58,7 @@ def _symmetric(P: csr_array) -> csr_array:
 
 
 @kernel
-def _calibrate(squared: Any, entropy: float, P: Any) -> None:
+def _calibrate(squared: Array, entropy: float, P: Array) -> None:
     """Write the Gaussian of each row of squared distances that has this entropy; of sum 1."""
     k = squared.shape[1]
     for n in range(len(squared)):

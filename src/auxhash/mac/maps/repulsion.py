@@ -11,7 +11,6 @@ FIt-SNE and openTSNE; where there would be too many, every pair is computed.
 """
 
 from functools import lru_cache
-from typing import Any
 
 import numpy as np
 import scipy.fft
@@ -96,7 +95,7 @@ def _exp(squared: float) -> float:
 
 
 @kernel(error_model="numpy")
-def _exact_rows(Z: Any, start: int, stop: int, heavy: bool, gradient: Any) -> float:
+def _exact_rows(Z: Array, start: int, stop: int, heavy: bool, gradient: Array) -> float:
     """Sum the kernel over the pairs of these points with all; write their gradients.
 
     Z and the gradient are (m, n). The inner loops pass over the rows, each with a sum of its own,
@@ -132,7 +131,7 @@ def _exact_rows(Z: Any, start: int, stop: int, heavy: bool, gradient: Any) -> fl
 
 
 @kernel
-def _spline(u: float, weight: Any, slope: Any) -> None:
+def _spline(u: float, weight: Array, slope: Array) -> None:
     """Cubic B-splines of the four nodes around a place u past the second, and their slopes."""
     v = 1 - u
     weight[0], slope[0] = v * v * v / 6, -v * v / 2
@@ -142,7 +141,7 @@ def _spline(u: float, weight: Any, slope: Any) -> None:
 
 
 @kernel
-def _spread(places: Any, density: Any) -> None:
+def _spread(places: Array, density: Array) -> None:
     """Add each point to the nodes around it, on one thread: so the sums have an order."""
     w, v, slope = np.empty(4), np.empty(4), np.empty(4)
     for n in range(len(places)):
@@ -155,7 +154,7 @@ def _spread(places: Any, density: Any) -> None:
 
 
 @kernel
-def _gather(places: Any, potential: Any, near: Any, gradient: Any) -> float:
+def _gather(places: Array, potential: Array, near: Array, gradient: Array) -> float:
     """Sum at the points the potential of all others; write its slope there."""
     w, v, dw, dv = np.empty(4), np.empty(4), np.empty(4), np.empty(4)
     total = 0.0
