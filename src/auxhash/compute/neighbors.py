@@ -5,12 +5,12 @@ their distances are then summed from the differences themselves. So the result i
 points that lie far from the origin, or in clusters far apart.
 """
 
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 
 from auxhash.compute import checks, threads
-from auxhash.compute.arrays import AnyArray, Array, Numbers
+from auxhash.compute.arrays import AnyArray, Array, ArrayLike, Numbers
 from auxhash.compute.device import Device
 from auxhash.compute.kernels import kernel
 
@@ -99,7 +99,7 @@ def nearest(
         return index, distance * unit * unit
 
 
-def _points(X: Any, queries: Any) -> tuple[AnyArray, AnyArray]:
+def _points(X: ArrayLike, queries: ArrayLike | None) -> tuple[AnyArray, AnyArray]:
     """Check X and the queries, and return both as arrays (n, D); queries default to X."""
     X = np.asarray(X)
     Q = X if queries is None else np.asarray(queries)

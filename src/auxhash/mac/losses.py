@@ -13,7 +13,6 @@ import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,7 +24,7 @@ from auxhash.compute.checks import ArgumentError, one_of
 from auxhash.compute.kernels import kernel
 from auxhash.mac.affinity import Affinity, Kind, convert
 
-Loss = Callable[[Any, Any, int], Any]
+Loss = Callable[[Array, Array, int], AnyArray]
 LossLike = str | Loss  # by its name, or the function itself
 
 PAIRS_PER_TASK = 1 << 16  # pairs per task of a thread
@@ -192,7 +191,7 @@ def _evaluate(function: Loss, d: Array, y: Array, n_bits: int) -> Array:
     return values
 
 
-def _numbers(returned: Any) -> Array:
+def _numbers(returned: object) -> Array:
     """Convert the result of a loss to float64; raise if it is not numbers."""
     kind = type(returned).__name__
     try:

@@ -321,8 +321,7 @@ def packed(outputs: Single) -> AsBytes:
 def _rows(codes: AsBytes) -> Numbers:
     """Return the rows of the codebook that these codes add up."""
     first = devices.of(codes).put(np.arange(codes.shape[1]) * N_VALUES)
-    rows: Numbers = codes.astype(np.int64) + first
-    return rows
+    return codes.astype(np.int64) + first
 
 
 @kernel(fastmath={"contract"})

@@ -10,7 +10,7 @@ import math
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from itertools import chain, islice
-from typing import Any, Literal, NamedTuple
+from typing import Literal, NamedTuple
 
 import numpy as np
 
@@ -34,6 +34,7 @@ from auxhash.mac import hashfunctions, loop, zstep
 from auxhash.mac.affinity import Affinity, gpu
 from auxhash.mac.hashfunctions import HashFunction
 from auxhash.mac.loop import MAC, State, Step, Validate
+from auxhash.mac.losses import LossLike
 
 Steps = Iterable[tuple[Step, State]]
 
@@ -46,7 +47,7 @@ class Settings:
     """Settings of a run. The estimator has checked every field."""
 
     n_bits: int
-    loss: Any
+    loss: LossLike
     algorithm: MAC
     hash_function: HashFunction  # to be prepared; or learnt before, to go on from
     n_similar: int | None = 100
@@ -229,7 +230,7 @@ class Training:
         """The steps, passed through the checkpoint and the progress bar, if there are any."""
         steps = self.steps()
         if self.checkpoint is not None:
-            steps = self.checkpoint.keep(steps, self.solving, self.settings.device.bring)
+            steps = self.checkpoint.keep(steps, self.solving, self.settings.device)
         if self.settings.verbose:
             algorithm = self.algorithm
             more = 0 if self.refine is None else N_REPORTS
@@ -257,8 +258,7 @@ class Training:
         """The codes `init`, those of the hash function to go on from, or random ones."""
         settings, shape = self.settings, (len(self.points.X), self.settings.n_bits)
         if self.points.init is not None:
-            init: Codes = settings.device.put(self.points.init)
-            return init
+            return settings.device.put(self.points.init)
         if settings.going_on:
             old = hashfunctions.codes(self.h, self.F)
             if old.shape != shape:
@@ -267,8 +267,7 @@ class Training:
                 )
             return old
         random = settings.device.put(rng.integers(0, 2, shape, dtype=np.int8))
-        codes: Codes = (2 * random - 1).astype(np.int8)
-        return codes
+        return (2 * random - 1).astype(np.int8)
 
     def _validation(self, held_out: HeldOut | None) -> Validate | None:
         validation = self.settings.validation

@@ -5,9 +5,10 @@ gives the SVM's C and the bias the same meaning for any data.
 """
 
 from dataclasses import dataclass, field, replace
-from typing import Any, ClassVar, Protocol
+from typing import ClassVar, Protocol
 
 import numpy as np
+from numpy.typing import DTypeLike
 
 from auxhash.compute import device as devices
 from auxhash.compute import threads
@@ -56,7 +57,7 @@ def rows_of(features: FeatureMap, X: AnyArray, width: int) -> Matrix | None:
     if not isinstance(features, Scaled | Unit):
         return None
 
-    def make(rows: Numbers | slice, dtype: Any = np.float64) -> AnyArray:
+    def make(rows: Numbers | slice, dtype: DTypeLike = np.float64) -> AnyArray:
         chosen = X[rows]
         out: AnyArray = device.empty((len(chosen), width), dtype)
         features.into(chosen, out[:, :-1])

@@ -117,7 +117,7 @@ class DeviceMargins(Margins):
                 break
         return length
 
-    def _partial(self, M: Array, kinds: int) -> Any:
+    def _partial(self, M: Array, kinds: int) -> Array:
         """Return a buffer for the sums of each block."""
         return self.device.empty((-(-len(M) // _rows_per_block(len(M))), kinds, M.shape[1]))
 

@@ -153,8 +153,7 @@ class Principal:
             if single is None:
                 exact: Single = (F[rows] - mean).astype(np.float32)
                 return exact
-            points: Single = single(rows) - rough
-            return points
+            return single(rows) - rough
 
         def coordinates(rows: Numbers | slice) -> Single:
             points = centred_features(rows)
@@ -208,7 +207,7 @@ class Principal:
 class SmoothLinear:
     """a = W'x, with decay/2 |W|^2, biases left out, added to the loss."""
 
-    rates = (1.0,)
+    rates: Sequence[float] = (1.0,)
     normalize_every = 1
 
     def __init__(self, F: Matrix, W: Array, decay: float, rng: np.random.Generator) -> None:
@@ -296,7 +295,7 @@ class SmoothNetwork:
         self.W = W[:hidden].astype(np.float32)
         self.L = self.principal.enter(W[hidden:])
         self.parameters = [self.V, self.W, self.L]
-        self.rates = HIDDEN_RATE, HIDDEN_RATE, 1.0
+        self.rates: Sequence[float] = HIDDEN_RATE, HIDDEN_RATE, 1.0
         self.kept: Kept | None = None
         self.normalize()
 

@@ -6,14 +6,15 @@ need not be sorted, and the same seed gives the same codes.
 """
 
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from auxhash.codes import Codes, Words
 from auxhash.compute import threads
 from auxhash.compute.arrays import Array, Numbers
-from auxhash.compute.device import CPU, MAX_THREADS_PER_BLOCK, THREADS_PER_BLOCK, Device
+from auxhash.compute.device import CPU, MAX_THREADS_PER_BLOCK, THREADS_PER_BLOCK, Device, Kernels
 from auxhash.mac.affinity import Affinity
 from auxhash.mac.affinity.gpu import SIGN_ROWS, DeviceAffinity
 from auxhash.mac.losses import Loss, get, tabulate, tabulate_rows
@@ -65,7 +66,7 @@ class DeviceProblem(Problem):
         """Number of bytes in the memory of the GPU."""
         return sum(part.nbytes for part in self.edges)
 
-    def arguments(self, table: Differences) -> tuple[Any, ...]:
+    def arguments(self, table: Differences) -> tuple[object, ...]:
         """Return the arguments EDGES of the kernels."""
         edges = self.edges
         lists = edges.indptr, edges.indices, edges.row, edges.pair
@@ -76,8 +77,7 @@ class DeviceProblem(Problem):
         n, b = Z.shape
         words = self.device.empty((n, -(-b // 64)), np.uint64)
         _of_problem(self.device).over("codes_to_words", words.size, Z, words, n, b, words.shape[1])
-        packed: Words = words
-        return packed
+        return words
 
     def to_codes(self, words: Words) -> Codes:
         n, n_words = words.shape
@@ -96,8 +96,7 @@ class DeviceProblem(Problem):
         words, S = self.to_words(Z), self.device.empty((len(Z), self.n_bits))
         arguments = words, words.shape[1], self.n_bits, *self.arguments(self.on_differences)
         _of_descent(self.device)("fields", len(Z), *arguments, S)
-        result: Array = S
-        return result
+        return S
 
     @cached_property
     def last_mu(self) -> float:
@@ -126,8 +125,8 @@ class DeviceProblem(Problem):
 class Colours(NamedTuple):
     """Points, colour by colour."""
 
-    order: Any  # (n,), uint32
-    starts: Any  # (colours + 1,), where each colour starts in it, int64
+    order: NDArray[np.uint32]  # (n,)
+    starts: Numbers  # (colours + 1,), where each colour starts in it
     sizes: Numbers
 
 
@@ -170,9 +169,9 @@ def _(problem: DeviceProblem, words: Words, c: Array, run: threads.Run) -> int:
     return int(flips[0])
 
 
-def _of_problem(device: Device) -> Any:
+def _of_problem(device: Device) -> Kernels:
     return device.kernels(problem.__file__)
 
 
-def _of_descent(device: Device, threads: int = THREADS_PER_BLOCK) -> Any:
+def _of_descent(device: Device, threads: int = THREADS_PER_BLOCK) -> Kernels:
     return device.kernels(descent.__file__, threads)
