@@ -38,6 +38,7 @@ from auxhash.learn.training.ranking import (
 )
 from auxhash.mac import hashfunctions
 from auxhash.mac.hashfunctions import HashFunction, NetworkHash, RadialBasis, Scaled, SVMHash, Unit
+from auxhash.mac.hashfunctions.protocol import SmoothHashFunction
 from auxhash.model.fitted import check_stored
 from auxhash.model.tables import TableFunction
 from auxhash.search.expected import ExpectedRecall
@@ -128,7 +129,7 @@ class NeighborHash(Hasher):
 
     n_bits: int = 64
     metric: Metric = "cosine"
-    hash_function: Any = "network"
+    hash_function: str | SmoothHashFunction = "network"
     n_neighbors: int = 10
     n_steps: int | None = None
     query_function: str | None = "auto"
@@ -230,10 +231,6 @@ class NeighborHash(Hasher):
         """
         return replace(self.model_, n_jobs=self.n_jobs).tables(check_queries(self, X))
 
-    def _going_on(self) -> bool:
-        """Tell whether training goes on from a hash function learnt before."""
-        return bool(self.warm_start) and hasattr(self, "hash_function_")
-
     def _settings(self, n: int) -> RankSettings:
         """Return the settings of a run on n points."""
         if self.max_points is not None:
@@ -304,7 +301,7 @@ class NeighborHash(Hasher):
             f'it at "cpu", got {self.device!r}'
         )
 
-    def _hash_function(self, n: int) -> Any:
+    def _hash_function(self, n: int) -> SmoothHashFunction:
         """Return the hash function to be learnt from n points."""
         if not isinstance(self.hash_function, str):
             return self.hash_function
@@ -387,7 +384,7 @@ def _checked_neighbors(neighbors: ArrayLike, n: int) -> Numbers:
 
 
 def _checked_queries(
-    hasher: NeighborHash, points: AnyArray, queries: Any, relevant: Any
+    hasher: NeighborHash, points: AnyArray, queries: ArrayLike | None, relevant: Any
 ) -> Asking | None:
     """Check queries of the same features as the points, and the rows relevant to them."""
     if queries is None and relevant is None:

@@ -184,8 +184,7 @@ class QueryTables(Hasher):
         rest = mean - X @ W
         weighted = _solved(rest.T @ rest / len(rest), W.T, ERROR_RIDGE).T
         outputs = np.hstack([W, weighted, self._more(F, rng)])
-        started: SVMHash | NetworkHash = h.with_linear(outputs)
-        return started
+        return h.with_linear(outputs)
 
     def _following(
         self, first: HashFunction, Q: AnyArray, rng: np.random.Generator
@@ -217,7 +216,7 @@ class QueryTables(Hasher):
         more[-1] = 0
         return more
 
-    def _checked_start(self, start: Any, Q: AnyArray, made_for: str | None) -> HashFunction:
+    def _checked_start(self, start: object, Q: AnyArray, made_for: str | None) -> HashFunction:
         """Return the hash function of the model to start with."""
         model = getattr(start, "model_", start)
         if not isinstance(model, Model):

@@ -60,7 +60,7 @@ class NetworkRegression:
         middle, spread = Z.mean(axis=0), float(Z.std()) or 1.0
         W = h.W / spread
         W[-1] -= middle / spread
-        smooth: Any = _Unscaled(self.F, h.V, W, h.decay, 0.0, h.noise or 0.0, self.rng)
+        smooth = _Unscaled(self.F, h.V, W, h.decay, 0.0, h.noise or 0.0, self.rng)
         error = SquaredError(((Z - middle) / spread).astype(np.float32))
         descent = GradientDescent(smooth, error, n_steps, (1.0, 1.0), RATE, self.rng)
         with threads.pool() as run:
@@ -83,8 +83,8 @@ def regression(
     if mapping == "network":
         network = NetworkHash(N_HIDDEN, decay=DECAY, noise=NOISE)
         return NetworkRegression(network.prepare(X, rng), X, rng)
-    features: Any = Scaled() if mapping == "linear" else RadialBasis()
-    return RidgeRegression(SVMHash(features).prepare(X, rng), X)
+    h = SVMHash(Scaled() if mapping == "linear" else RadialBasis())
+    return RidgeRegression(h.prepare(X, rng), X)
 
 
 class Ridge:
@@ -113,8 +113,7 @@ class Ridge:
             return F.T @ (Z[rows] if W is None else Z[rows] - F @ W)
 
         with threads.pool() as run:
-            products: Array = Chunks(len(self.F), POINTS_PER_TASK, run).sum_here(part)
-        return products
+            return Chunks(len(self.F), POINTS_PER_TASK, run).sum_here(part)
 
 
 class SquaredError:
@@ -152,7 +151,7 @@ class _NoisePool:
         self.rng = rng
         self.normal = rng.standard_normal(N_POOLED_NUMBERS, np.float32)
 
-    def standard_normal(self, shape: tuple[int, ...], dtype: Any) -> Single:
+    def standard_normal(self, shape: tuple[int, ...], dtype: type[np.float32]) -> Single:
         size = math.prod(shape)
         if 2 * size > len(self.normal):
             self.normal = self.rng.standard_normal(2 * size, dtype)

@@ -13,7 +13,7 @@ Z = h(X).
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import Any, Literal, NamedTuple
+from typing import Literal, NamedTuple
 
 import numpy as np
 
@@ -168,7 +168,7 @@ class BinaryAutoencoder(Unsupervised):
     """
 
     n_bits: int = 32
-    hash_function: Any = "linear"
+    hash_function: object = "linear"
     mu: float | Literal["auto"] = "auto"
     alpha: float = 1.4
     max_iter: int = 50

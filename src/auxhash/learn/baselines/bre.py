@@ -7,9 +7,10 @@ of a weight, all others fixed, is found exactly by going through these events in
 """
 
 from dataclasses import dataclass, field
-from typing import Any, Literal, Self
+from typing import Literal, Self
 
 import numpy as np
+from sklearn.utils import Tags
 
 from auxhash.codes import Codes, codes_to_words, sign
 from auxhash.compute import checks, threads
@@ -157,7 +158,7 @@ class BRE(Method):
     def _learnt_function(self) -> WeightedHash:
         return WeightedHash(self._kernels(self.mean_), self.weights_)
 
-    def __sklearn_tags__(self) -> Any:
+    def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
         tags.target_tags.required = bool(self.supervised)
         tags.target_tags.multi_output = bool(self.supervised)

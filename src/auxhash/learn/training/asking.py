@@ -9,7 +9,7 @@ The steps are a generator, as MAC's are: checkpoints, the progress bar and Ctrl-
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -113,7 +113,7 @@ class AskerTraining:
         learnt = np.setdiff1d(np.arange(len(Q)), held_out)
         starts, rows, weights = relevance.only(learnt)
         with threads.pool():
-            smooth: Any = device.carry(h).smooth(device.put(h.features(Q)), rng)
+            smooth = device.carry(h).smooth(device.put(h.features(Q)), rng)
         assert h.W is not None
         self.asker = Asker(smooth, codebook_of_bits(b, h.W.shape[1] - b, rng))
         known = Relevant(starts, rows, len(packed), weights)

@@ -193,8 +193,7 @@ class Judge:
 
 def as_bits(outputs: Single) -> Single:
     """Return -1 and +1 by the sign of outputs."""
-    bits: Single = np.where(outputs < 0, np.float32(-1), np.float32(1))
-    return bits
+    return np.where(outputs < 0, np.float32(-1), np.float32(1))
 
 
 N_GENERATORS = 5  # of random numbers, one for each part of a run that draws some
