@@ -191,11 +191,6 @@ class AffinityHash(Hasher):
         checks.integer("max_sweeps", self.max_sweeps, 1)
         checks.number("C", self.C, 0, strict=True)
 
-    def __getstate__(self) -> dict[str, object]:
-        """Leave out `affinity_`: copies for other processes would carry hundreds of megabytes."""
-        state = super().__getstate__()
-        return {name: value for name, value in state.items() if name != "affinity_"}
-
 
 @dataclass(eq=False, repr=False)
 class MACHash(AffinityHash):

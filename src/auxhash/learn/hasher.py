@@ -120,8 +120,9 @@ class Hasher(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator): 
         super().__setattr__(name, value)
 
     def __getstate__(self) -> dict[str, object]:
+        """Leave out `affinity_`: copies for other processes would carry hundreds of megabytes."""
         state: dict[str, object] = super().__getstate__()
-        return {name: value for name, value in state.items() if name != "model_"}
+        return {name: state[name] for name in state if name not in ("model_", "affinity_")}
 
     def __setstate__(self, state: dict[str, object]) -> None:
         if "fingerprint_" in state:  # as it was called before models had one

@@ -6,7 +6,7 @@ All else is in `BaseHash`, with the defaults: derive from it to override some of
 """
 
 import os
-from typing import Any, Protocol, Self, TypeGuard
+from typing import Protocol, Self, TypeGuard
 
 import numpy as np
 
@@ -90,7 +90,7 @@ class BaseHash(HashFunction):
         """Return `learnt`, of the same kind, with the settings of this one, for a warm start."""
         return learnt
 
-    def alternatives(self, original: Any) -> list[Self]:
+    def alternatives(self, original: HashFunction) -> list[Self]:
         """Return other forms to choose among on held-out points, as far as `original` leaves open.
 
         `original` is the hash function as it was before it was prepared.
