@@ -17,7 +17,7 @@ from auxhash.compute.arrays import Array, Numbers
 from auxhash.compute.device import CPU, MAX_THREADS_PER_BLOCK, THREADS_PER_BLOCK, Device, Kernels
 from auxhash.mac.affinity import Affinity
 from auxhash.mac.affinity.gpu import SIGN_ROWS, DeviceAffinity
-from auxhash.mac.losses import Loss, get, tabulate, tabulate_rows
+from auxhash.mac.losses import LossLike, get, tabulate, tabulate_rows
 from auxhash.mac.zstep import descent, problem
 from auxhash.mac.zstep.descent import visit_points
 from auxhash.mac.zstep.graph import Edges, graph_of
@@ -33,13 +33,7 @@ THREADS_PER_POINT = (MAX_THREADS_PER_BLOCK, MAX_THREADS_PER_BLOCK // 2, THREADS_
 class DeviceProblem(Problem):
     """L_P over codes in the memory of a GPU; see `Problem`."""
 
-    def __init__(
-        self,
-        affinity: Affinity,
-        loss: str | Loss,
-        n_bits: int,
-        device: Device,
-    ) -> None:
+    def __init__(self, affinity: Affinity, loss: LossLike, n_bits: int, device: Device) -> None:
         self.affinity, self.function = affinity, get(loss)
         self.n_bits, self.device = int(n_bits), device
         if isinstance(affinity, DeviceAffinity):
@@ -130,7 +124,7 @@ class Colours(NamedTuple):
     sizes: Numbers
 
 
-def problem_on(device: Device, affinity: Affinity, loss: str | Loss, n_bits: int) -> Problem:
+def problem_on(device: Device, affinity: Affinity, loss: LossLike, n_bits: int) -> Problem:
     """Return the problem of these pairs, computed on that device."""
     if device is CPU:
         return Problem(affinity, loss, n_bits)
