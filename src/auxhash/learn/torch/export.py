@@ -15,7 +15,7 @@ from torch import Tensor
 from auxhash.codes import n_bytes
 from auxhash.compute.extras import install
 from auxhash.files.writing import writing
-from auxhash.learn.torch.learning import HowToLearn, Place, forward
+from auxhash.learn.torch.learning import Place, forward
 
 if TYPE_CHECKING:
     from auxhash.learn.torch.modulehash import ModuleHash
@@ -26,7 +26,7 @@ LOGGER = "torch.onnx._internal.exporter"  # reports which optional packages are 
 class ToPackedCodes(torch.nn.Module):  # type: ignore[misc]
     """Packed codes (n, n_bytes) of raw points: bit k of a code at byte k // 8, bit k % 8."""
 
-    def __init__(self, module: torch.nn.Module, how: HowToLearn, n_bits: int) -> None:
+    def __init__(self, module: torch.nn.Module, how: "ModuleHash", n_bits: int) -> None:
         super().__init__()
         self.module, self.how, self.place = module, how, Place.of(module)
         place = np.arange(n_bits)

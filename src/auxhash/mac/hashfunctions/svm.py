@@ -26,7 +26,7 @@ from auxhash.codes import Codes
 from auxhash.compute import context, lapack, threads, underway
 from auxhash.compute import device as devices
 from auxhash.compute.arrays import AnyArray, Array, Computed, Matrix, Numbers, in_memory
-from auxhash.compute.parts import Chunks, Parts
+from auxhash.compute.parts import Chunks
 from auxhash.compute.peers import peers
 from auxhash.mac.hashfunctions import features
 from auxhash.mac.hashfunctions.exact import DeviceSteps, ExactSteps, JoinedSteps
@@ -155,7 +155,7 @@ def objective(W: Array, F: Array, Z: Codes, C: float, weight: Array | None = Non
     return value
 
 
-def _gram(F: Matrix, parts: Parts) -> Array:
+def _gram(F: Matrix, parts: Chunks) -> Array:
     """Return F'F over all parts; the part here is cached with features that are computed."""
 
     def product(rows: slice) -> Array:
@@ -177,7 +177,7 @@ class _Newton:
         self, F: Matrix, Z: Codes, C: float, weight: Array | None, run: threads.Run
     ) -> None:
         self.F, self.C, self.run, self.device = F, C, run, devices.of(F)
-        self.parts: Parts = Chunks(len(F), self.device.rows(POINTS_PER_TASK, F.shape[1]), run)
+        self.parts = Chunks(len(F), self.device.rows(POINTS_PER_TASK, F.shape[1]), run)
         here = self.device is devices.CPU
         self.margins = (Margins if here else DeviceMargins)(F, Z, weight, self.parts)
         self.gram = _gram(F, self.parts)
