@@ -349,7 +349,7 @@ class RankTraining:
         n_dims = max(b, min(F.shape[1] - 1, MAX_DIMS))
         self.query_h = asking(h, query_function, self.X, n_dims, self.asking)
         with threads.pool():
-            smooth = cast("Smooth", device.carry(self.query_h).smooth(F, self.asking))
+            smooth = device.carry(self.query_h).smooth(F, self.asking)
         self.asker = Asker(smooth, codebook_of_bits(b, n_dims, self.asking))
         n_steps, prefixes = settings.table_steps, settings.prefixes or (b,)
         rank = TableRank(
