@@ -22,7 +22,7 @@ from rich.console import Console
 from auxhash import NeighborHash
 from auxhash.learn import baselines
 from auxhash.learn.neighborhash import PLANS
-from auxhash.learn.smooth.rank import BATCH_SIZE, SAMPLE
+from auxhash.learn.smooth.rank import BATCH_SIZE, SAMPLE_SIZE
 from benchmarks import peers
 from benchmarks.neighbors import DATA, load
 from benchmarks.records import markdown, write_tables
@@ -104,7 +104,7 @@ def defaults(small: bool = False) -> Iterator[Row]:
 def seconds_of_products(n: int, n_features: int, n_bits: int, n_hidden: int) -> float:
     """Seconds of the products of a step: forward, gradients of the weights and of the codes."""
     rng = np.random.default_rng(0)
-    batch, sample = min(BATCH_SIZE, n), min(SAMPLE, n)
+    batch, sample = min(BATCH_SIZE, n), min(SAMPLE_SIZE, n)
     n_rows = 2 * batch + sample
 
     def random(*shape: int) -> Any:

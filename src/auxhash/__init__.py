@@ -3,6 +3,7 @@
 import sys
 from importlib import import_module
 from importlib.machinery import ModuleSpec
+from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 from auxhash.compute.version import __version__ as __version__
@@ -127,14 +128,14 @@ def __dir__() -> list[str]:
 class _ShortNames:
     """Finder and loader of a public module by its short name: the module itself, no second copy."""
 
-    def find_spec(self, name: str, path: Any, target: Any = None) -> ModuleSpec | None:
+    def find_spec(self, name: str, path: object, target: object = None) -> ModuleSpec | None:
         home = _home(name)
         return None if home is None else ModuleSpec(name, self)  # type: ignore[arg-type]
 
     def create_module(self, spec: ModuleSpec) -> None:
         return None
 
-    def exec_module(self, module: Any) -> None:
+    def exec_module(self, module: ModuleType) -> None:
         sys.modules[module.__name__] = import_module(str(_home(module.__name__)))
 
 

@@ -64,28 +64,28 @@ def sign(values: NDArray[np.floating[Any]]) -> Codes:
 
 def pack(codes: ArrayLike) -> Packed:
     """Pack +-1 codes (n, b) into uint8 (n, ceil(b / 8))."""
-    there: Any = devices.native(codes)
-    return pack_bits((as_codes(codes) if devices.on_processor(codes) else there) > 0)
+    plain = as_codes(codes) if devices.on_processor(codes) else devices.native(codes)
+    return pack_bits(plain > 0)
 
 
 def pack_bits(bits: NDArray[np.bool_]) -> Packed:
     """Pack bits (n, b), True for +1, into uint8 (n, ceil(b / 8))."""
     if not devices.on_processor(bits):
-        there: Packed = _pack_on_gpu(bits)
-        return there
+        return _pack_on_gpu(bits)
     if bits.shape[1] % 8:
         return np.packbits(bits, axis=1, bitorder="little")
     packed = np.packbits(bits.ravel(), bitorder="little")  # several times as fast
     return packed.reshape(len(bits), bits.shape[1] // 8)
 
 
-def _pack_on_gpu(bits: Any) -> Any:
+def _pack_on_gpu(bits: NDArray[np.bool_]) -> Packed:
     """Pack bits on a GPU, by array operations that CuPy has."""
     device, (n, b) = devices.of(bits), bits.shape
     wide = device.zeros((n, n_bytes(b) * 8), np.uint8)
     wide[:, :b] = bits
     place = device.put(1 << np.arange(8, dtype=np.uint8))
-    return (wide.reshape(n, n_bytes(b), 8) * place).sum(axis=2, dtype=np.uint8)
+    packed: Packed = (wide.reshape(n, n_bytes(b), 8) * place).sum(axis=2, dtype=np.uint8)
+    return packed
 
 
 def unpack(packed: ArrayLike, n_bits: int) -> Codes:

@@ -116,7 +116,7 @@ def test_a_finished_checkpoint_gives_the_same_model(asked, run):
 @pytest.mark.parametrize("held_out", [True, False])
 def test_inspect_shows_what_was_learnt(asked, run, monkeypatch, held_out):
     if not held_out:
-        monkeypatch.setattr("auxhash.learn.querytables.MAX_HELD_OUT", 0)
+        monkeypatch.setattr("auxhash.learn.querytables.MAX_HELD_OUT_QUERIES", 0)
     run("fit-queries", "queries.npy", "pairs.csv", "--index", "named.index", "-o", "a.st", *FEW)
     shown = run("inspect", "a.st").output
     assert "a model of QueryTables" in shown

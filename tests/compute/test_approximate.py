@@ -17,7 +17,7 @@ def points(n, d=6, seed=0):
 def short_lists(monkeypatch):
     """Lists of few points, of which few are searched."""
     monkeypatch.setattr(approximate, "POINTS_PER_LIST", 50)
-    monkeypatch.setattr(approximate, "LISTS_PROBED", 8)
+    monkeypatch.setattr(approximate, "N_LISTS_PROBED", 8)
 
 
 def check_rows(neighbors, n):
@@ -46,7 +46,7 @@ def test_most_of_the_nearest_are_found(metric, short_lists):
 @pytest.mark.parametrize("metric", ["euclidean", "cosine"])
 def test_lists_may_hold_fewer_than_are_wanted(metric, monkeypatch):
     monkeypatch.setattr(approximate, "POINTS_PER_LIST", 20)
-    monkeypatch.setattr(approximate, "LISTS_PROBED", 1)
+    monkeypatch.setattr(approximate, "N_LISTS_PROBED", 1)
     X = points(600)
     approximate_ids = approximate.nearest_approximately(X, 30, metric)
     check_rows(approximate_ids, 600)
@@ -74,7 +74,7 @@ def test_what_has_no_distances_is_refused(wrong, short_lists):
 
 
 def test_rows_of_zeros_are_as_far_as_what_is_orthogonal(short_lists, monkeypatch):
-    monkeypatch.setattr(approximate, "LISTS_PROBED", 100)
+    monkeypatch.setattr(approximate, "N_LISTS_PROBED", 100)
     X = np.abs(points(140, 2))  # no two are farther apart than 1
     X[[5, 60]] = 0
     approximate_ids = approximate.nearest_approximately(X, 137, "cosine")
@@ -86,7 +86,7 @@ def test_rows_of_zeros_are_as_far_as_what_is_orthogonal(short_lists, monkeypatch
 
 
 def test_numbers_near_the_end_of_the_double_range(short_lists, monkeypatch):
-    monkeypatch.setattr(approximate, "LISTS_PROBED", 100)
+    monkeypatch.setattr(approximate, "N_LISTS_PROBED", 100)
     X = points(400)
     X *= 0.9 * np.finfo(float).max / np.abs(X).max()
     approximate_ids = approximate.nearest_approximately(X, 5, "euclidean")
@@ -99,12 +99,12 @@ def test_points_that_are_all_the_same_have_neighbours(short_lists, monkeypatch):
     check_rows(approximate.nearest_approximately(np.ones((140, 3)), 5, "euclidean"), 140)
 
 
-@pytest.mark.parametrize("limit", ["MAX_EXACT_POINTS", "MAX_EXACT_WIDE"])
+@pytest.mark.parametrize("limit", ["MAX_EXACT_POINTS", "MAX_EXACT_WIDE_POINTS"])
 @pytest.mark.parametrize("n", [100, 101])
 def test_it_is_taken_for_many_points(n, limit, monkeypatch, short_lists):
     monkeypatch.setattr(approximate, limit, 100)
-    if limit == "MAX_EXACT_WIDE":
-        monkeypatch.setattr(approximate, "WIDE", 2)
+    if limit == "MAX_EXACT_WIDE_POINTS":
+        monkeypatch.setattr(approximate, "MAX_NARROW_FEATURES", 2)
     called, plainly = [], approximate.nearest_approximately
 
     def counted(X, *args):

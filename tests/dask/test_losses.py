@@ -123,7 +123,7 @@ def test_what_takes_too_long_is_told(client, points):
 
 
 def test_a_cluster_without_workers_is_told(points, monkeypatch):
-    monkeypatch.setattr(cluster, "NO_WORKERS", 0.5)
+    monkeypatch.setattr(cluster, "MAX_WORKERLESS_SECONDS", 0.5)
     with (
         cluster_of(0, processes=False) as empty,
         Client(empty) as own,

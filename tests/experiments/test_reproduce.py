@@ -143,7 +143,7 @@ def shared(tmp_path_factory):
 
 @pytest.mark.parametrize("name", [*NAMES, *REMARKS])
 def test_a_figure_from_the_command_to_the_page(name, shared, tmp_path, monkeypatch):
-    monkeypatch.setattr("auxhash.learn.regression.FIRST_STEPS", 100)  # of the networks of maps
+    monkeypatch.setattr("auxhash.learn.regression.N_FIRST_STEPS", 100)  # of the networks of maps
     numbers = tmp_path / "docs" / "numbers.json"
     seeds = [] if name == "run-time" else ["--seeds", "1"]  # one figure is enough for the spread
     output = reproduce(shared, name, *seeds, "--numbers", str(numbers))

@@ -87,7 +87,7 @@ def test_features_that_are_not_held(gpu, points, monkeypatch, hash_function, kep
     X, y = points
     model = trained((X.astype(np.uint8), y), "cuda", hash_function=hash_function)
     monkeypatch.setattr("auxhash.mac.hashfunctions.features.FREE_MEMORY_SHARE", 0.0)
-    monkeypatch.setattr("auxhash.mac.hashfunctions.features.SINGLE_SHARE", kept)
+    monkeypatch.setattr("auxhash.mac.hashfunctions.features.SINGLE_MEMORY_SHARE", kept)
     monkeypatch.setattr("auxhash.compute.device.ROWS_PER_TASK", 16)  # in several parts
     for values in (X, X.astype(np.uint8)):
         other = trained((values, y), "cuda", hash_function=hash_function)

@@ -95,7 +95,7 @@ def test_all_colours_in_one_launch(gpu, rng, monkeypatch, threads):
     Z = gpu.put(signs(rng, 300, 20))
     codes = []
     for sharing in ((), (threads,)):
-        monkeypatch.setattr(zstep_gpu, "SHARING", sharing)
+        monkeypatch.setattr(zstep_gpu, "THREADS_PER_POINT", sharing)
         result = z_step(problem, Z, penalty, get("descent"), 2, np.random.default_rng(0))
         codes.append(gpu.fetch(result.Z))
     np.testing.assert_array_equal(*codes)

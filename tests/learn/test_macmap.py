@@ -30,8 +30,8 @@ def digits():
 
 @pytest.fixture(autouse=True)
 def few_steps(monkeypatch):
-    monkeypatch.setattr(regression, "FIRST_STEPS", 100)
-    monkeypatch.setattr(regression, "STEPS", 10)
+    monkeypatch.setattr(regression, "N_FIRST_STEPS", 100)
+    monkeypatch.setattr(regression, "N_STEPS", 10)
 
 
 @pytest.fixture(scope="module")
@@ -159,7 +159,7 @@ def test_wrong_parameters_are_refused_before_any_work(wrong, message):
 
 @pytest.mark.skipif(not SOAK, reason="make soak runs it")
 def test_a_network_learnt_together_is_better_as_well(digits, monkeypatch):
-    monkeypatch.setattr(regression, "FIRST_STEPS", 2000)
-    monkeypatch.setattr(regression, "STEPS", 200)
+    monkeypatch.setattr(regression, "N_FIRST_STEPS", 2000)
+    monkeypatch.setattr(regression, "N_STEPS", 200)
     one = MACMap(mapping="network", **QUICK).fit(digits[0])
     assert one.loss_ < one.history_[0].loss

@@ -129,7 +129,7 @@ def test_given_neighbours_take_the_place_of_those_found(digits, monkeypatch):
     hasher = NeighborHash(**QUICK, hash_function="linear")
     table = nearest(X, k=10, metric="cosine")[0]
     monkeypatch.setattr(ranking, "Neighbors", ranking.Partners)  # given ones have no known order
-    monkeypatch.setattr(ranking.synthetic, "PER_POINT", 0)  # nor queries of their own
+    monkeypatch.setattr(ranking.synthetic, "MAX_QUERIES_PER_POINT", 0)  # nor queries of their own
     model = clone(hasher).fit(X)
     np.testing.assert_array_equal(clone(hasher).fit(X, neighbors=table).codes_, model.codes_)
     others = np.random.default_rng(0).permuted(table, axis=0)

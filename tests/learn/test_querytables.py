@@ -282,9 +282,9 @@ def test_it_stops_when_held_out_queries_find_no_more(documents, monkeypatch):
     monkeypatch.setattr(asking.AskerTraining, "_recall", shares)
     asker = QueryTables(BITS, "linear", n_steps=200, random_state=0)
     asker.fit(other, np.arange(N), index)
-    assert len(asker.history_) == 1 + asking.PATIENCE
+    assert len(asker.history_) == 1 + asking.MAX_REPORTS_IN_VAIN
     untrained = QueryTables(BITS, "linear", n_steps=1, validation=0.1, random_state=0)
-    monkeypatch.setattr(asking, "REPORTS", 0)  # so that not even one step is made
+    monkeypatch.setattr(asking, "N_REPORTS", 0)  # so that not even one step is made
     untrained.fit(other, np.arange(N), index)
     np.testing.assert_array_equal(asker.tables(other[:9]), untrained.tables(other[:9]))
 

@@ -174,7 +174,7 @@ def apart(d, y, b):
 
 
 def test_much_memory_is_told_before_it_is_taken(monkeypatch):
-    monkeypatch.setattr(losses, "MUCH_MEMORY", 0)
+    monkeypatch.setattr(losses, "WARN_BYTES", 0)
     rng = np.random.default_rng(0)
     y = rng.uniform(-1, 1, 600)
     i, j = np.triu_indices(40, 1)

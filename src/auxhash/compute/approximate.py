@@ -17,11 +17,11 @@ from auxhash.compute.kernels import kernel
 from auxhash.compute.neighbors import Metric, directions, firsts, nearest, scale, zero_rows
 
 MAX_EXACT_POINTS = 300_000  # points whose exact neighbours take a reasonable time
-WIDE, MAX_EXACT_WIDE = 512, 50_000  # features, and points that have more of them
+MAX_NARROW_FEATURES, MAX_EXACT_WIDE_POINTS = 512, 50_000  # points of more features are wide
 POINTS_PER_LIST = 1000  # on average
-LISTS_PROBED = 32  # for each point
+N_LISTS_PROBED = 32  # for each point
 SAMPLE_PER_LIST = 64  # points per list that the centres are learnt from
-KMEANS_ROUNDS = 10
+N_KMEANS_ROUNDS = 10
 POINTS_PER_CHUNK = 4096  # points prepared, or assigned to lists, at a time
 QUERIES_PER_TASK = 4096  # points of a list whose neighbours are searched together
 MAX_POINTS_SCANNED = 1 << 15  # points of a list that are compared: very many may be equal
@@ -31,7 +31,7 @@ MIN_OFFSET = 1e-15  # offsets whose squares single precision would take for 0
 
 def near(X: AnyArray, k: int, metric: Metric) -> Numbers:
     """Return the indices (n, k) of the rows nearest to each row of X; approximate if X is large."""
-    if len(X) > (MAX_EXACT_POINTS if X.shape[1] <= WIDE else MAX_EXACT_WIDE):
+    if len(X) > (MAX_EXACT_POINTS if X.shape[1] <= MAX_NARROW_FEATURES else MAX_EXACT_WIDE_POINTS):
         return nearest_approximately(X, k, metric)
     return nearest(X, k=k, metric=metric)[0]
 
@@ -131,7 +131,7 @@ class Lists(NamedTuple):
 
     def _probed(self, own: int, offset: Single) -> Iterator[tuple[int, Numbers]]:
         """Yield each list that is probed for any of these points, and those points."""
-        n_probed = min(LISTS_PROBED, len(self.centres))
+        n_probed = min(N_LISTS_PROBED, len(self.centres))
         apart = (self.centres - self.centres[own]).astype(np.float32)
         near = np.argpartition(_squares(offset, apart), n_probed - 1, axis=1)[:, :n_probed]
         points = np.argsort(near, axis=None, kind="stable") // n_probed
@@ -146,7 +146,7 @@ def _centres(sample: Array, n_lists: int, run: threads.Run) -> Array:
     def closest(rows: slice) -> Numbers:
         return _closest(sample[rows], centres)
 
-    for _ in range(KMEANS_ROUNDS):
+    for _ in range(N_KMEANS_ROUNDS):
         own = np.concatenate(run(closest, threads.chunks(len(sample), POINTS_PER_CHUNK)))
         order = np.argsort(own, kind="stable")
         used, first = np.unique(own[order], return_index=True)

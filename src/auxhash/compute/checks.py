@@ -50,7 +50,7 @@ def number(name: str, value: Any, least: float, strict: bool = False, instead: s
     return float(value)
 
 
-def _is_finite(value: Any) -> bool:
+def _is_finite(value: float) -> bool:
     try:
         return math.isfinite(value)
     except OverflowError:  # a whole number beyond all floats
@@ -77,7 +77,7 @@ def one_of(name: str, value: Any, known: Iterable[str], otherwise: str = "") -> 
     return value
 
 
-def flag(name: str, value: Any) -> bool:
+def flag(name: str, value: object) -> bool:
     """Return the argument as a bool; raise unless it is True or False."""
     if not isinstance(value, (bool, np.bool_)):
         raise ArgumentError(f"{name} must be True or False, got {value!r}")
@@ -142,7 +142,7 @@ def any_ids(name: str, values: ArrayLike) -> AnyArray:
     return objects(texts(name, listed, "whole numbers or of text"))
 
 
-def texts(name: str, values: Any, kind: str = "text") -> list[str]:
+def texts(name: str, values: object, kind: str = "text") -> list[str]:
     """Return a list of text, UUIDs too; raise unless each can be an id in any file or database.
 
     `kind` is what the list may be of, for messages.
@@ -178,7 +178,7 @@ def _written(name: str, value: object, kind: str) -> str:
     return str(value)
 
 
-def labels(name: str, values: Any, n: int | None = None) -> AnyArray:
+def labels(name: str, values: object, n: int | None = None) -> AnyArray:
     """Return checked labels (n,), or a matrix (n, n_labels) of 0 and 1 if points can have several.
 
     A column (n, 1) is taken for the labels (n,) in it, as scikit-learn does. A sparse matrix
@@ -212,7 +212,7 @@ def labels(name: str, values: Any, n: int | None = None) -> AnyArray:
     return array
 
 
-def classes(name: str, values: Any, n: int | None = None) -> AnyArray:
+def classes(name: str, values: object, n: int | None = None) -> AnyArray:
     """Return checked `labels` to learn from: whole numbers, text or dates."""
     array = labels(name, values, n)
     if array.dtype.kind == "f" and not (array == np.rint(array)).all():
@@ -264,7 +264,7 @@ def _plain(name: str, values: AnyArray) -> AnyArray:
     return plain
 
 
-def objects(values: Sequence[Any]) -> AnyArray:
+def objects(values: Sequence[object]) -> AnyArray:
     """Return an array (n,) of Python's objects, whatever these are."""
     array = np.empty(len(values), object)
     array[:] = values

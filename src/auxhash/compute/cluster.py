@@ -10,7 +10,7 @@ from dask import delayed
 from auxhash.compute.checks import ArgumentError
 
 SECONDS_PER_POLL = 1.0  # a wait looks whether scheduler and workers are still there
-NO_WORKERS = 60.0  # seconds that a cluster may be without workers: one may be starting
+MAX_WORKERLESS_SECONDS = 60.0  # seconds that a cluster may be without workers: one may be starting
 
 
 class ClusterError(RuntimeError):
@@ -20,7 +20,7 @@ class ClusterError(RuntimeError):
 class Cluster:
     """The cluster of a client of `distributed`; `timeout` is the most seconds that a wait takes."""
 
-    def __init__(self, client: Any, timeout: float) -> None:
+    def __init__(self, client: distributed.Client | None, timeout: float) -> None:
         self.client, self.timeout = _client(client), timeout
 
     def workers(self) -> dict[str, int]:
@@ -34,12 +34,12 @@ class Cluster:
                 status = str(error) or type(error).__name__
         raise ClusterError(f"the scheduler cannot be reached any more ({status})")
 
-    def results(self, work: Callable[..., Any], arguments: Sequence[tuple[Any, ...]]) -> list[Any]:
+    def results(self, work: Callable[..., Any], arguments: Sequence[Sequence[object]]) -> list[Any]:
         """Return the results of `work`, one per partition; lazy arguments are computed there."""
         futures = self.client.compute([delayed(work)(*each) for each in arguments])
         return [self.result(future, place) for place, future in enumerate(futures)]
 
-    def result(self, future: Any, place: int | str) -> Any:
+    def result(self, future: distributed.Future, place: int | str) -> Any:
         """Wait for a future and return its result; errors name `place`, a partition or a text."""
         what = f"partition {place}" if isinstance(place, int) else place
         limit, since = time.monotonic() + self.timeout, None
@@ -49,8 +49,8 @@ class Cluster:
             except TimeoutError:
                 now = time.monotonic()
                 since = None if self.workers() else since or now
-                if since is not None and now - since > NO_WORKERS:
-                    reason = f"there have been no workers for {NO_WORKERS:g} seconds"
+                if since is not None and now - since > MAX_WORKERLESS_SECONDS:
+                    reason = f"there have been no workers for {MAX_WORKERLESS_SECONDS:g} seconds"
                     raise ClusterError(f"{what} waits in vain: {reason}") from None
                 if now > limit:
                     raise TimeoutError(
@@ -69,7 +69,7 @@ def named(what: str, error: BaseException) -> BaseException:
         return ClusterError(f"{what}: {type(error).__name__}: {error}")
 
 
-def _client(client: Any) -> Any:
+def _client(client: distributed.Client | None) -> distributed.Client:
     if client is None:
         try:
             return distributed.get_client()

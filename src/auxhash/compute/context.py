@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, replace
 from datetime import timedelta
-from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+from typing import TYPE_CHECKING, Protocol, TypeVar
 
 if TYPE_CHECKING:  # commands import this file before NumPy
     from auxhash.compute.arrays import AnyArray
@@ -51,7 +51,7 @@ class Peers(Protocol):
         `make` must have no other effect.
         """
 
-    def tell(self, said: Any) -> bool:
+    def tell(self, said: object) -> bool:
         """Report to whoever watches the training; return True if it is to stop here."""
 
 
@@ -78,7 +78,7 @@ class Alone:
     def once(self, make: Callable[[], Common]) -> Common:
         return make()
 
-    def tell(self, said: Any) -> bool:
+    def tell(self, said: object) -> bool:
         return False
 
 

@@ -18,8 +18,9 @@ from types import ModuleType
 from typing import Any, Literal, TypeVar, get_args
 
 import numpy as np
+from numpy.typing import DTypeLike
 
-from auxhash.compute.arrays import Computed, Streamed
+from auxhash.compute.arrays import AnyArray, Array, ArrayLike, Computed, Numbers, Streamed
 from auxhash.compute.checks import one_of
 from auxhash.compute.extras import install
 
@@ -45,19 +46,21 @@ class Device:
     name: DeviceName
     module: ModuleType  # numpy or cupy
 
-    def __reduce__(self) -> Any:
+    def __reduce__(self) -> tuple[Callable[[str], "Device"], tuple[str]]:
         """Pickle by name: another process has another module."""
         return get, (self.name,)
 
-    def put(self, array: Any) -> Any:
+    def put(self, array: ArrayLike) -> AnyArray:
         """Return the array on this device."""
-        return self.module.asarray(array)
+        there: AnyArray = self.module.asarray(array)
+        return there
 
-    def fetch(self, array: Any) -> Any:
+    def fetch(self, array: Any) -> AnyArray:
         """Return the array as NumPy's."""
-        return array if on_processor(array) else self.module.asnumpy(array)
+        here: AnyArray = array if on_processor(array) else self.module.asnumpy(array)
+        return here
 
-    def points(self, X: Any) -> Any:
+    def points(self, X: AnyArray) -> Any:
         """Return points on this device; too many of them stay where they are (`Streamed`)."""
         if self.module is np or not on_processor(X) or X.nbytes <= POINTS_SHARE * self.free():
             return self.put(X)
@@ -75,7 +78,7 @@ class Device:
         brought: Carried = _carried(value, self.fetch)
         return brought
 
-    def columns(self, A: Any, chosen: Any) -> Any:
+    def columns(self, A: AnyArray, chosen: Numbers) -> AnyArray:
         """Return these columns of a matrix, in rising order, to be read.
 
         On a GPU they are row by row in memory, as its kernels want them; all of them are A itself.
@@ -84,18 +87,20 @@ class Device:
             return A[:, chosen]
         return A if len(chosen) == A.shape[1] else A[:, self.put(chosen)].copy()
 
-    def set_columns(self, A: Any, chosen: Any, values: Any) -> None:
+    def set_columns(self, A: AnyArray, chosen: Numbers, values: AnyArray) -> None:
         """Replace these columns, in rising order: A[:, chosen] = values."""
         if len(chosen) == A.shape[1]:
             A[...] = values
         else:
             A[:, self.put(chosen)] = values
 
-    def empty(self, shape: Any, dtype: Any = np.float64) -> Any:
-        return self.module.empty(shape, dtype)
+    def empty(self, shape: int | tuple[int, ...], dtype: DTypeLike = np.float64) -> AnyArray:
+        made: AnyArray = self.module.empty(shape, dtype)
+        return made
 
-    def zeros(self, shape: Any, dtype: Any = np.float64) -> Any:
-        return self.module.zeros(shape, dtype)
+    def zeros(self, shape: int | tuple[int, ...], dtype: DTypeLike = np.float64) -> AnyArray:
+        made: AnyArray = self.module.zeros(shape, dtype)
+        return made
 
     def generator(self, rng: np.random.Generator) -> Any:
         """Return a generator of arrays on this device: `rng` itself, or one that it seeds."""
@@ -109,7 +114,7 @@ class Device:
             return size
         return max(1, min(ROWS_PER_TASK, BYTES_PER_TASK // (8 * width)))
 
-    def inverse(self, A: Any) -> Any:
+    def inverse(self, A: Array) -> Any:
         """Return the inverse of a symmetric positive definite matrix."""
         if self.module is not np:
             return self.module.linalg.inv(A)
@@ -161,12 +166,12 @@ class Kernels:
     path: str
     threads: int
 
-    def __call__(self, name: str, n_blocks: int, *args: Any) -> None:
+    def __call__(self, name: str, n_blocks: int, *args: object) -> None:
         """Run the kernel of this name in n_blocks blocks; counts are passed as 64-bit numbers."""
         if n_blocks:
             self._function(name)((n_blocks,), (self.threads,), self._passed(name, args))
 
-    def together(self, name: str, n_blocks: int, *args: Any) -> None:
+    def together(self, name: str, n_blocks: int, *args: object) -> None:
         """Run the kernel with all blocks at the same time, so that they may wait for each other.
 
         There must be room for them (`at_once`): the GPU takes them all, or refuses them.
@@ -175,7 +180,7 @@ class Kernels:
         passed = self._passed(name, args)
         launch((n_blocks,), (self.threads,), passed, enable_cooperative_groups=True)
 
-    def over(self, name: str, n: int, *args: Any) -> None:
+    def over(self, name: str, n: int, *args: object) -> None:
         """Run the kernel with one thread for each of n entries."""
         self(name, -(-n // self.threads), *args)
 
@@ -192,7 +197,7 @@ class Kernels:
     def _function(self, name: str) -> Any:
         return _function(self.module, self.path, name, self.threads)
 
-    def _passed(self, name: str, args: tuple[Any, ...]) -> tuple[Any, ...]:
+    def _passed(self, name: str, args: tuple[object, ...]) -> tuple[object, ...]:
         """Return the arguments as a kernel takes them: counts as 64-bit numbers."""
         plain = tuple([np.int64(a) if type(a) is int else a for a in args])
         if not all(a.flags.c_contiguous for a in plain if isinstance(a, self.module.ndarray)):
@@ -248,7 +253,7 @@ def telling(device: Device, needed: float, advice: str) -> Iterator[None]:
 CPU = Device("cpu", np)
 
 
-def of(array: Any) -> Device:
+def of(array: object) -> Device:
     """Return the device of an array of NumPy or CuPy, or that a `Computed` one is made on."""
     if isinstance(array, Computed):
         return of(array.like)
@@ -281,7 +286,7 @@ def fetched(array: Any) -> Any:
     return here if on_processor(here) else of(here).fetch(here)
 
 
-def like(original: Any, result: Any) -> Any:
+def like(original: object, result: Any) -> Any:
     """Return a result of NumPy's or CuPy's as the kind of array, on the device of `original`."""
     if on_processor(original):
         return result
@@ -289,7 +294,7 @@ def like(original: Any, result: Any) -> Any:
     return sys.modules["torch"].from_dlpack(there) if _is_tensor(original) else there
 
 
-def _is_tensor(array: Any) -> bool:
+def _is_tensor(array: object) -> bool:
     return type(array).__module__.partition(".")[0] == "torch"
 
 

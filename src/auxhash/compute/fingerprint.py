@@ -10,7 +10,7 @@ import re
 import warnings
 from collections.abc import Iterable
 
-DIGITS = 16
+N_DIGITS = 16
 
 
 class OtherModelError(ValueError):
@@ -27,15 +27,15 @@ def digest(parts: Iterable[bytes | memoryview]) -> str:
     for part in parts:
         total.update(len(part).to_bytes(8, "little"))
         total.update(part)
-    return total.hexdigest()[:DIGITS]
+    return total.hexdigest()[:N_DIGITS]
 
 
 def checked(name: str, value: str | None) -> str | None:
     """Return an argument that is a fingerprint or None; raise ValueError for anything else."""
-    if value is None or (isinstance(value, str) and re.fullmatch(f"[0-9a-f]{{{DIGITS}}}", value)):
+    if value is None or (isinstance(value, str) and re.fullmatch(f"[0-9a-f]{{{N_DIGITS}}}", value)):
         return value
     raise ValueError(
-        f"{name} must be the fingerprint of a model, {DIGITS} hexadecimal digits, got {value!r}"
+        f"{name} must be the fingerprint of a model, {N_DIGITS} hexadecimal digits, got {value!r}"
     )
 
 

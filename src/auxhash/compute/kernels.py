@@ -20,9 +20,11 @@ from collections.abc import Callable
 from functools import cache, partial, update_wrapper
 from pathlib import Path
 from types import CodeType, ModuleType
-from typing import Any
+from typing import Any, TypeVar, overload
 
 from auxhash.compute.clock import compiling
+
+Made = TypeVar("Made")  # by a kernel
 
 PACKAGE = str(Path(__file__).parents[1])
 
@@ -32,7 +34,7 @@ _making = threading.RLock()
 class Kernel:
     """A function that Numba compiles, or finds compiled, when it is first called."""
 
-    def __init__(self, function: Callable[..., Any], options: dict[str, Any]) -> None:
+    def __init__(self, function: Callable[..., object], options: dict[str, Any]) -> None:
         update_wrapper(self, function)
         self.py_func = function
         self.targetoptions = options
@@ -49,7 +51,7 @@ class Kernel:
                     self._compiled = self._compile()
         return self._compiled
 
-    def __call__(self, *args: Any) -> Any:
+    def __call__(self, *args: object) -> Any:
         return self.compiled(*args)
 
     @property
@@ -81,7 +83,7 @@ class Kernel:
         return compiled
 
 
-def _index(load: Callable[[], dict[Any, Any]]) -> dict[Any, Any]:
+def _index(load: Callable[[], dict[object, object]]) -> dict[object, object]:
     """Return the index of a kernel's cache; empty if it names a type that has moved since."""
     try:
         return load()
@@ -89,7 +91,7 @@ def _index(load: Callable[[], dict[Any, Any]]) -> dict[Any, Any]:
         return {}
 
 
-def _save(save: Callable[..., None], *args: Any) -> None:
+def _save(save: Callable[..., None], *args: object) -> None:
     """Save a compiled kernel to disk, or warn: it can be used in any case."""
     try:
         save(*args)
@@ -111,7 +113,7 @@ def _warn_not_kept(why: str | None) -> None:
 class Intrinsic:
     """A function that writes instructions of LLVM into the kernels that call it."""
 
-    def __init__(self, function: Callable[..., Any]) -> None:
+    def __init__(self, function: Callable[..., object]) -> None:
         update_wrapper(self, function)
         self.py_func = function
         self._intrinsic: Any = None
@@ -125,17 +127,21 @@ class Intrinsic:
                 known.refresh()  # takes it in
         return known.resolve_value_type(self._intrinsic)
 
-    def __call__(self, *args: Any) -> Any:
+    def __call__(self, *args: object) -> Any:
         name = self.py_func.__qualname__
         raise TypeError(f"{name} is for compiled kernels only: NUMBA_DISABLE_JIT must not be set")
 
 
-def kernel(function: Callable[..., Any] | None = None, **options: Any) -> Any:
+@overload
+def kernel(function: Callable[..., Made]) -> Callable[..., Made]: ...
+@overload
+def kernel(**options: Any) -> Callable[[Callable[..., Made]], Callable[..., Made]]: ...
+def kernel(function: Callable[..., object] | None = None, **options: Any) -> Any:
     """Decorate a function to be compiled; options are those of `numba.njit`."""
     return partial(Kernel, options=options) if function is None else Kernel(function, options)
 
 
-def intrinsic(function: Callable[..., Any]) -> Any:
+def intrinsic(function: Callable[..., object]) -> Any:
     """Decorate a function as `numba.extending.intrinsic` does."""
     return Intrinsic(function)
 
@@ -151,10 +157,10 @@ def numba() -> Any:
     class Listener(event.Listener):  # type: ignore[misc]
         """Stop the clock while Numba compiles, not while it loads from its cache."""
 
-        def on_start(self, event: Any) -> None:
+        def on_start(self, event: object) -> None:
             compiling.start()
 
-        def on_end(self, event: Any) -> None:
+        def on_end(self, event: object) -> None:
             compiling.stop()
 
     event.register("numba:compile", Listener())
@@ -166,7 +172,7 @@ def loaded() -> bool:
     return numba.cache_info().currsize > 0
 
 
-def _file_stamp(function: Callable[..., Any]) -> tuple[int, int] | None:
+def _file_stamp(function: Callable[..., object]) -> tuple[int, int] | None:
     """Return time and size of a function's file; None if there is no file."""
     try:
         status = os.stat(function.__code__.co_filename)
@@ -175,7 +181,7 @@ def _file_stamp(function: Callable[..., Any]) -> tuple[int, int] | None:
     return status.st_mtime_ns, status.st_size
 
 
-def dependencies(function: Callable[..., Any]) -> str:
+def dependencies(function: Callable[..., object]) -> str:
     """Return a digest of everything outside a kernel's own file that its machine code depends on.
 
     Functions that a kernel calls must be defined before it, or they are missing here.
@@ -186,7 +192,7 @@ def dependencies(function: Callable[..., Any]) -> str:
     return hashlib.sha256(repr(sorted(digests.items())).encode()).hexdigest()
 
 
-def _collect(function: Callable[..., Any], digests: dict[str, str], seen: set[Any]) -> None:
+def _collect(function: Callable[..., object], digests: dict[str, str], seen: set[object]) -> None:
     """Add to `digests` the files of auxhash's functions that this one uses, and its constants."""
     if function in seen:
         return

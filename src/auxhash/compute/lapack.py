@@ -71,7 +71,7 @@ def _check(A: Array, n: int | None = None) -> None:
         raise ValueError(f"the matrix must have shape {(n, n)}, got {A.shape}")
 
 
-def _call(library: str, name: str, *values: Any) -> None:
+def _call(library: str, name: str, *values: object) -> None:
     """Call a routine with the addresses of these values."""
     arguments = [_addressed(value) for value in values]
     _routine(library, name, len(values))(*(address for _, address in arguments))

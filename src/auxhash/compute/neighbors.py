@@ -5,12 +5,12 @@ their distances are then summed from the differences themselves. So the result i
 points that lie far from the origin, or in clusters far apart.
 """
 
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 
 from auxhash.compute import checks, threads
-from auxhash.compute.arrays import AnyArray, Array, Numbers
+from auxhash.compute.arrays import AnyArray, Array, ArrayLike, Numbers
 from auxhash.compute.device import Device
 from auxhash.compute.kernels import kernel
 
@@ -19,7 +19,7 @@ Metric = Literal["euclidean", "cosine"]
 METRICS = ("euclidean", "cosine")
 QUERIES_PER_TASK = 512  # queries per task of a thread
 POINTS_PER_BLOCK = 1 << 14  # points whose distances from these queries are computed at once
-EXACT_PER_STEP = 1 << 13  # distances summed from the differences at once
+EXACT_DISTANCES_PER_STEP = 1 << 13  # distances summed from the differences at once
 MAX_PREPARED_BYTES = 1 << 29  # of points prepared at once; of more, a block at a time
 MAX_OPEN_PER_NEIGHBOR = 16  # times k points per query that may be left open by single precision
 SINGLE_RANGE = 1e-30, 1e30  # sizes of squared lengths that single precision can compute with
@@ -99,7 +99,7 @@ def nearest(
         return index, distance * unit * unit
 
 
-def _points(X: Any, queries: Any) -> tuple[AnyArray, AnyArray]:
+def _points(X: ArrayLike, queries: ArrayLike | None) -> tuple[AnyArray, AnyArray]:
     """Check X and the queries, and return both as arrays (n, D); queries default to X."""
     X = np.asarray(X)
     Q = X if queries is None else np.asarray(queries)
@@ -253,7 +253,7 @@ def _merge(
         return False
     row, near = np.divmod(flat, len(base))
     exact = np.empty(len(row))
-    for part in threads.chunks(len(row), EXACT_PER_STEP):
+    for part in threads.chunks(len(row), EXACT_DISTANCES_PER_STEP):
         exact[part] = np.square(base[near[part]] - q[row[part]]).sum(axis=1)
     exact[beyond[row, near] == np.inf] = np.inf  # the query itself
     starts = np.searchsorted(row, np.arange(len(q) + 1))

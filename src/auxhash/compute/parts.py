@@ -8,7 +8,7 @@ theirs, too. The result depends, to the last bit, on the parts alone, not on who
 
 import threading
 from collections.abc import Callable
-from typing import Any, Protocol, TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -19,38 +19,29 @@ from auxhash.compute.peers import peers
 Term = TypeVar("Term")  # an array, or a tuple of sums
 
 
-class Parts(Protocol):
-    """Operations over the parts; the function is called with the rows of one part."""
-
-    def each(self, function: Callable[[slice], object]) -> None:
-        """Call the function for every part that is here, for its side effects."""
-
-    def join(self, function: Callable[[slice], AnyArray]) -> AnyArray:
-        """Join the function's arrays of all parts that are here, one row per point, in order."""
-
-    def sum(self, function: Callable[[slice], Term]) -> Term:
-        """Return the sum of the function's arrays over all parts, always in the same order."""
-
-    def sum_here(self, function: Callable[[slice], Term]) -> Term:
-        """Return the sum over the parts that are here."""
-
-
 class Chunks:
-    """n rows in parts of `size`, computed on the threads of a pool."""
+    """n rows in parts of `size`, computed on the threads of a pool.
+
+    A function is called with the rows of one part.
+    """
 
     def __init__(self, n: int, size: int, run: threads.Run) -> None:
         self.rows, self.run = threads.chunks(n, size), run
 
     def each(self, function: Callable[[slice], object]) -> None:
+        """Call the function for every part that is here, for its side effects."""
         self.run(function, self.rows)
 
     def join(self, function: Callable[[slice], AnyArray]) -> AnyArray:
+        """Join the function's arrays of all parts that are here, one row per point, in order."""
         return np.concatenate(self.run(function, self.rows))
 
     def sum(self, function: Callable[[slice], Term]) -> Term:
+        """Return the sum of the function's arrays over all parts, always in the same order."""
         return peers().sum(self.sum_here(function))
 
     def sum_here(self, function: Callable[[slice], Term]) -> Term:
+        """Return the sum over the parts that are here."""
         total = _Total()
 
         def part(number: int) -> None:

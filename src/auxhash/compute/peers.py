@@ -15,7 +15,7 @@ from auxhash.compute import context
 from auxhash.compute.arrays import Array, Numbers
 from auxhash.compute.context import ALONE, Peers
 
-DIGITS, BASE = 6, 1 << 11  # of the numbers that order positive doubles: 66 bits
+N_DIGITS, BASE = 6, 1 << 11  # of the numbers that order positive doubles: 66 bits
 
 
 def peers() -> Peers:
@@ -54,7 +54,7 @@ def quantile(values: Array, q: float) -> float:
 def _of_rank(rising: Numbers, rank: int) -> float:
     """Return the value of this rank, from 0, in all parts; `rising` are the bits of those here."""
     known = 0  # the digits found so far
-    for digit in reversed(range(DIGITS)):
+    for digit in reversed(range(N_DIGITS)):
         unit = BASE**digit
         edges = known + unit * np.arange(BASE + 1, dtype=object)
         bounds = np.minimum(edges, np.iinfo(np.int64).max).astype(np.int64)

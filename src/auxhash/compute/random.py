@@ -4,8 +4,6 @@ In a kernel, each point has a range of counters of its own, so that any thread c
 chunk of points, and the draws do not depend on the number of threads.
 """
 
-from typing import Any
-
 import numpy as np
 
 from auxhash.compute import checks
@@ -36,7 +34,7 @@ def generator(random_state: RandomState) -> np.random.Generator:
 
 
 @kernel(inline="always")
-def random_bits(seed: int, counter: int) -> Any:
+def random_bits(seed: int, counter: int) -> np.uint64:
     """Return the counter-th 64 random bits of this seed (splitmix64)."""
     x = np.uint64(seed) + (np.uint64(counter) + np.uint64(1)) * np.uint64(0x9E3779B97F4A7C15)
     x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
@@ -45,7 +43,7 @@ def random_bits(seed: int, counter: int) -> Any:
 
 
 @kernel(inline="always")
-def random_below(seed: int, counter: int, m: int) -> Any:
+def random_below(seed: int, counter: int, m: int) -> np.int64:
     """Return the counter-th random integer in 0..m-1 of this seed."""
     x = random_bits(seed, counter) >> np.uint64(32)
     return np.int64((x * np.uint64(m)) >> np.uint64(32))
@@ -61,7 +59,7 @@ def sample(m: int, k: int, seed: int, stream: int, taken: AnyArray, out: AnyArra
     start = np.uint64(stream) << np.uint64(32)
     for t in range(k):
         top = m - k + t
-        pick = random_below(seed, start + np.uint64(t), top + 1)
+        pick: int | np.int64 = random_below(seed, start + np.uint64(t), top + 1)
         if taken[pick]:
             pick = top
         taken[pick] = True

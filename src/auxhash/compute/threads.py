@@ -15,9 +15,9 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from contextvars import copy_context
 from pathlib import Path
-from typing import Any, Protocol, TypeVar
+from typing import Protocol, TypeVar
 
-from threadpoolctl import ThreadpoolController
+from threadpoolctl import LibController, ThreadpoolController
 
 from auxhash.compute import context, deadline, underway
 from auxhash.compute.checks import ArgumentError
@@ -102,9 +102,9 @@ class _Limit:
 
     def __init__(self) -> None:
         self.holders = 0
-        self.before: dict[str, tuple[Any, int]] = {}  # path: library, its threads before
+        self.before: dict[str, tuple[LibController, int]] = {}  # path: library, its threads before
 
-    def hold(self, libraries: Iterable[Any]) -> None:
+    def hold(self, libraries: Iterable[LibController]) -> None:
         self.holders += 1
         for library in libraries:
             if library.filepath not in self.before:
@@ -133,7 +133,7 @@ class _Blas:
         self.lock = threading.Lock()
         self.process = _Limit()
         self.threads = threading.local()
-        self.libraries: list[Any] = []
+        self.libraries: list[LibController] = []
         self.modules = -1  # how many were imported when libraries were last looked for
 
     def hold(self) -> None:
@@ -170,12 +170,12 @@ class _Blas:
         self.__init__()  # type: ignore[misc]
 
 
-def _is_per_thread(library: Any) -> bool:
+def _is_per_thread(library: LibController) -> bool:
     on_openmp = getattr(library, "threading_layer", "") == "openmp"
     return library.internal_api == "mkl" or (library.internal_api == "openblas" and on_openmp)
 
 
-def _set_threads(library: Any, n_threads: int) -> None:
+def _set_threads(library: LibController, n_threads: int) -> None:
     """Set a library's number of threads.
 
     threadpoolctl lets only the thread that first set OpenBLAS's limit change it, and ignores

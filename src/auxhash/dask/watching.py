@@ -5,7 +5,7 @@ from types import TracebackType
 from typing import Self
 
 from auxhash.compute.bars import new_bar
-from auxhash.learn.smooth import REPORTS
+from auxhash.learn.smooth import N_REPORTS
 from auxhash.learn.training import Settings
 from auxhash.learn.training.interrupt import Watch
 from auxhash.learn.training.progress import describe
@@ -18,7 +18,7 @@ class Watcher:
     def __init__(self, watch: Watch, settings: Settings, shown: bool) -> None:
         self.watch = watch
         self.most = 1 + settings.algorithm.max_iter
-        self.more = 0 if settings.refine is None else REPORTS
+        self.more = 0 if settings.refine is None else N_REPORTS
         self.refined = 0
         self.bar = new_bar(disable=not shown)
         self.task = self.bar.add_task("", total=self.most + self.more, stage="two-step")

@@ -178,7 +178,7 @@ def checked(fixed: Parameters | None, hasher: Hasher) -> Parameters:
 def _stages(fixed: Parameters) -> list[list[Parameters]]:
     """The settings to try at each stage, from cheap to expensive."""
 
-    def open_to(names: Sequence[str], values: Sequence[Any]) -> list[Parameters]:
+    def open_to(names: Sequence[str], values: Sequence[tuple[object, ...]]) -> list[Parameters]:
         settings = [dict(zip(names, value, strict=True)) for value in values]
         free = [{n: v for n, v in each.items() if n not in fixed} for each in settings]
         return [each for i, each in enumerate(free) if each not in free[:i]]

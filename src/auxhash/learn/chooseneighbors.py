@@ -21,7 +21,7 @@ CANDIDATES = ("linear", "rbf", "network")  # from cheap to expensive
 MAX_POINTS = 20_000  # training points of a trial
 MAX_QUERIES = 1_000  # points held out
 HELD_OUT_SHARE = 0.2  # of all points, up to MAX_QUERIES
-NEAREST, N_FIRST = 10, 100
+N_NEAREST, N_FIRST = 10, 100
 
 
 def choose_neighbors(
@@ -60,9 +60,9 @@ def choose_neighbors(
     if rows and "hash_function" not in settings:
         chosen["hash_function"] = max(rows, key=itemgetter("recall"))["hash_function"]
     protocol = (
-        f"share of the {min(NEAREST, len(train))} nearest of {len(held_out)} held-out points among "
-        f"the first {min(N_FIRST, len(train))} of {len(train)}, ties by their expected value, seed "
-        f"{random_state}"
+        f"share of the {min(N_NEAREST, len(train))} nearest of {len(held_out)} held-out points "
+        f"among the first {min(N_FIRST, len(train))} of {len(train)}, ties by their expected "
+        f"value, seed {random_state}"
     )
     return Choice(chosen, rows, protocol + untried_in_words(untried, seconds))
 
@@ -80,7 +80,7 @@ def _measured(
     hasher: NeighborHash, train: AnyArray, held_out: AnyArray, first: bool
 ) -> dict[str, Any]:
     seconds = timed_fit(hasher, first, train)
-    truth = nearest(train, held_out, min(NEAREST, len(train)), hasher.metric)[0]
+    truth = nearest(train, held_out, min(N_NEAREST, len(train)), hasher.metric)[0]
     among = min(N_FIRST, len(train))
     codes = hasher.encode(held_out)
     recall = metrics.recall_at_k(codes, hasher.codes_, neighbors=truth, k=among)

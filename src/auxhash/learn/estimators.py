@@ -4,7 +4,7 @@ import os
 import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Literal, Self
+from typing import Literal, Self
 
 from auxhash.codes import MOST_BITS, Codes, as_codes, pack
 from auxhash.compute import checks, context
@@ -17,10 +17,11 @@ from auxhash.learn.training import Settings, Training, interrupt
 from auxhash.learn.training import checkpoint as checkpoints
 from auxhash.learn.training.checkpoint import Checkpoint
 from auxhash.learn.training.run import N_GENERATORS
-from auxhash.learn.training.validation import TrainingPoints, Validation
+from auxhash.learn.training.validation import TrainingPoints, Validation, ValidationLike
 from auxhash.mac import hashfunctions, loop, losses, zstep
 from auxhash.mac.affinity import Affinity
 from auxhash.mac.hashfunctions import HashFunction
+from auxhash.mac.losses import LossLike
 from auxhash.model.fitted import check_stored
 from auxhash.model.identity import in_words
 
@@ -54,9 +55,11 @@ class AffinityHash(Hasher):
     A subclass returns in `_settings` what its training is to do.
     """
 
-    loss: Any
-    z_step: Any
-    hash_function: Any
+    _needs_labels = _takes_several_labels = True
+
+    loss: LossLike
+    z_step: str | zstep.Solver
+    hash_function: object
     n_similar: int | None
     n_dissimilar: int | None
     max_sweeps: int
@@ -167,10 +170,6 @@ class AffinityHash(Hasher):
         """Return the codes `init` of n points to start from, checked; None if there are none."""
         return None
 
-    def _going_on(self) -> bool:
-        """Tell whether training goes on from a hash function learnt before."""
-        return False
-
     def _learnt_from(self) -> int:
         """Number of points that the hash function was learnt from, in earlier fits, too."""
         return int(getattr(self, "n_learnt_", len(self.codes_)))
@@ -191,17 +190,6 @@ class AffinityHash(Hasher):
         checks.integer("n_bits", self.n_bits, 1, MOST_BITS)
         checks.integer("max_sweeps", self.max_sweeps, 1)
         checks.number("C", self.C, 0, strict=True)
-
-    def __getstate__(self) -> dict[str, Any]:
-        """Leave out `affinity_`: copies for other processes would carry hundreds of megabytes."""
-        state = super().__getstate__()
-        return {name: value for name, value in state.items() if name != "affinity_"}
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.target_tags.required = True
-        tags.target_tags.multi_output = True
-        return tags
 
 
 @dataclass(eq=False, repr=False)
@@ -279,9 +267,9 @@ class MACHash(AffinityHash):
     """
 
     n_bits: int = 32
-    loss: Any = "ksh"
-    z_step: Any = "descent"
-    hash_function: Any = "linear"
+    loss: LossLike = "ksh"
+    z_step: str | zstep.Solver = "descent"
+    hash_function: object = "linear"
     n_similar: int | None = 100
     n_dissimilar: int | None = 500
     mu: float | Literal["auto"] = "auto"
@@ -289,7 +277,7 @@ class MACHash(AffinityHash):
     max_iter: int = 50
     max_sweeps: int = 2
     penalty: Literal["quadratic", "augmented"] = "quadratic"
-    validation: float | tuple[ArrayLike, ArrayLike] | Validation | None = None
+    validation: ValidationLike = None
     C: float = 100.0
     refine: Refine | Literal["auto"] | None = "auto"
     init: ArrayLike | None = None
@@ -330,9 +318,6 @@ class MACHash(AffinityHash):
             validation=self._checked_validation(),
             verbose=self.verbose,
         )
-
-    def _going_on(self) -> bool:
-        return bool(self.warm_start) and hasattr(self, "hash_function_")
 
     def _first_codes(self, n: int) -> Codes | None:
         if self.init is None:
@@ -442,7 +427,7 @@ def _warn_of_likeness(affinity: Affinity) -> None:
         )
 
 
-def _as_validation(value: Any) -> Validation | None:
+def _as_validation(value: ValidationLike) -> Validation | None:
     return value if value is None or isinstance(value, Validation) else Validation(value)
 
 

@@ -5,11 +5,12 @@ import os
 import warnings
 from collections.abc import Callable
 from functools import cached_property, wraps
-from typing import Any, TypeVar, cast
+from typing import Any, Concatenate, ParamSpec, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.utils import Tags
 from sklearn.utils.validation import check_consistent_length, check_is_fitted, validate_data
 
 from auxhash.codes import Codes, Packed, sign
@@ -26,7 +27,8 @@ from auxhash.model import points as checked
 from auxhash.model.model import LearntFrom, Model, about_codes
 from auxhash.search.expected import ExpectedRecall
 
-Fit = TypeVar("Fit", bound=Callable[..., Any])  # a method of a hasher
+Fitted = TypeVar("Fitted", bound="Hasher")
+FitData = ParamSpec("FitData")  # what `fit` is given
 
 FINGERPRINT_ROWS = 1000  # that a fingerprint reads at least, or all
 MIN_ROWS_WEIGHED = 50  # among fewer, one row may well outweigh the others
@@ -35,14 +37,16 @@ ROWS_PER_OUTLIER = 10  # outliers are at most one row in so many
 SENTINEL_RATIO = 100  # of a sentinel value, found in several rows, to numbers of other rows
 
 
-def learning(fit: Fit) -> Fit:
+def learning(
+    fit: Callable[Concatenate[Fitted, FitData], Fitted],
+) -> Callable[Concatenate[Fitted, FitData], Fitted]:
     """Let `fit` run on the hasher's `n_jobs` threads, with one of BLAS each, ignoring underflow.
 
     Underflow is ignored whatever the caller's np.errstate: sums of squares and exponentials do so.
     """
 
     @wraps(fit)
-    def prepared(hasher: "Hasher", *args: Any, **kwargs: Any) -> Any:
+    def prepared(hasher: Fitted, /, *args: FitData.args, **kwargs: FitData.kwargs) -> Fitted:
         with (
             context.using(n_jobs=hasher.n_jobs),
             threads.one_blas_thread(),
@@ -54,7 +58,7 @@ def learning(fit: Fit) -> Fit:
             fitted_hasher.model_  # noqa: B018  made here, so that encoding changes no attribute
             return fitted_hasher
 
-    return cast("Fit", prepared)
+    return prepared
 
 
 class Hasher(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
@@ -64,6 +68,8 @@ class Hasher(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator): 
     `hash_function_` (or implements `_learnt_function`), `codes_` (the packed codes of the training
     points), `labels_` (their labels or None) and `data_fingerprint_` (of both).
     """
+
+    _needs_labels = _takes_several_labels = False  # in `fit`; several are those of one point
 
     n_bits: int
     n_jobs: int | None = None
@@ -109,15 +115,16 @@ class Hasher(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator): 
             getattr(self, "made_for_", None),
         )
 
-    def __setattr__(self, name: str, value: Any) -> None:
+    def __setattr__(self, name: str, value: object) -> None:
         self.__dict__.pop("model_", None)  # it is made of the others
         super().__setattr__(name, value)
 
-    def __getstate__(self) -> dict[str, Any]:
-        state: dict[str, Any] = super().__getstate__()
-        return {name: value for name, value in state.items() if name != "model_"}
+    def __getstate__(self) -> dict[str, object]:
+        """Leave out `affinity_`: copies for other processes would carry hundreds of megabytes."""
+        state: dict[str, object] = super().__getstate__()
+        return {name: state[name] for name in state if name not in ("model_", "affinity_")}
 
-    def __setstate__(self, state: dict[str, Any]) -> None:
+    def __setstate__(self, state: dict[str, object]) -> None:
         if "fingerprint_" in state:  # as it was called before models had one
             state = {**state, "data_fingerprint_": state["fingerprint_"]}
             del state["fingerprint_"]
@@ -132,6 +139,10 @@ class Hasher(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator): 
     def fingerprint(self) -> str:
         """`fingerprint_`, as a `Model` calls it, so that either serves where codes are made."""
         return self.model_.fingerprint
+
+    def _going_on(self) -> bool:
+        """Tell whether training goes on from a hash function learnt before."""
+        return bool(getattr(self, "warm_start", False)) and hasattr(self, "hash_function_")
 
     def _learnt_function(self) -> HashFunction:
         """Return the hash function that the fitted attributes make up."""
@@ -206,9 +217,11 @@ class Hasher(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator): 
         """
         fitted.save(self, path)
 
-    def __sklearn_tags__(self) -> Any:
+    def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
         tags.transformer_tags.preserves_dtype = []
+        tags.target_tags.required = self._needs_labels
+        tags.target_tags.multi_output = self._takes_several_labels
         return tags
 
     @property
@@ -216,7 +229,7 @@ class Hasher(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator): 
         return int(self.n_bits)
 
 
-def described(name: str, value: Any) -> Any:
+def described(name: str, value: object) -> object:
     """Return a parameter without data or code: plain values as they are, others as a text."""
     value = value.item() if isinstance(value, np.generic) else value
     if isinstance(value, (bool, int, float, str, type(None))):
@@ -241,7 +254,7 @@ def fingerprint(X: AnyArray, y: AnyArray | None) -> str:
 
 
 def check_points(
-    hasher: Hasher,
+    hasher: BaseEstimator,
     X: ArrayLike,
     least: int = 2,
     reset: bool = True,
@@ -308,7 +321,7 @@ def _warn_of_one_row(X: AnyArray) -> None:
     )
 
 
-def _features(hasher: Hasher, X: ArrayLike, **wanted: Any) -> AnyArray:
+def _features(hasher: BaseEstimator, X: ArrayLike, **wanted: Any) -> AnyArray:
     """Check X. Arrays of real numbers keep their type; anything else becomes float64."""
     checks.unmasked("X", X)
     X = devices.fetched(X)
@@ -333,7 +346,7 @@ def _features(hasher: Hasher, X: ArrayLike, **wanted: Any) -> AnyArray:
     return points
 
 
-def _takes_any_shape(hasher: Hasher) -> bool:
+def _takes_any_shape(hasher: BaseEstimator) -> bool:
     return is_shared(getattr(hasher, "hash_function", None))
 
 
@@ -346,13 +359,13 @@ def kept_labels(points: AnyArray, y: ArrayLike | None) -> AnyArray | None:
     return np.asarray(y.toarray() if hasattr(y, "toarray") else y)
 
 
-def check_queries(hasher: Hasher, X: ArrayLike) -> AnyArray:
+def check_queries(hasher: BaseEstimator, X: ArrayLike) -> AnyArray:
     """Check points of the kind that `hasher` learns from."""
     return _features(hasher, X, reset=False)
 
 
 def check_labelled(
-    hasher: Hasher,
+    hasher: BaseEstimator,
     X: ArrayLike,
     y: ArrayLike | None,
     least: int = 2,
@@ -372,7 +385,7 @@ def check_labelled(
 
 
 def check_pairs(
-    hasher: Hasher,
+    hasher: BaseEstimator,
     X: ArrayLike,
     y: ArrayLike | None,
     affinity: Affinity | None,

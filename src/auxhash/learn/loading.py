@@ -15,7 +15,7 @@ from auxhash.model.modelfile import StoredModel
 
 
 def load(
-    path: str | os.PathLike[str], trusted: Sequence[str] = (), module: Any = None
+    path: str | os.PathLike[str], trusted: Sequence[str] = (), module: object = None
 ) -> Hasher | Model | MACMap:
     """Load what `save` wrote: an estimator, with the same parameters and codes, or a model alone.
 
@@ -51,7 +51,7 @@ def as_model(loaded: Hasher | Model | MACMap, path: str | os.PathLike[str]) -> M
     return loaded if isinstance(loaded, Model) else loaded.model_
 
 
-def _unstored_fields(module: Any) -> dict[str, object]:
+def _unstored_fields(module: object) -> dict[str, object]:
     """Return the fields of a hash function that the caller gives, since no file holds them."""
     if module is None:
         return {}

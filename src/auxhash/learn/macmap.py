@@ -3,14 +3,15 @@
 import math
 import os
 import warnings
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from typing import Any, Literal, Self
+from typing import Literal, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
 from auxhash.compute import checks, context, threads
@@ -23,6 +24,7 @@ from auxhash.mac import hashfunctions
 from auxhash.mac.affinity import Affinity, from_labels
 from auxhash.mac.hashfunctions import HashFunction
 from auxhash.mac.maps import LOSSES, Energy, MapLoss, MapStep, Path, attraction, lowest, principal
+from auxhash.mac.maps.path import MapState
 from auxhash.model import modelfile
 from auxhash.model.encoding import decode, encode, parts
 from auxhash.model.fitted import check_learnt
@@ -92,11 +94,10 @@ class MACMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator): 
         others.
         """
         self._check_parameters()
-        me: Any = self
         with context.using(n_jobs=self.n_jobs), _computing():
             if y is None and affinity is None:
-                return self._learn(doubles(check_points(me, X)), None, None)
-            points, labels = check_pairs(me, X, y, affinity)
+                return self._learn(doubles(check_points(self, X)), None, None)
+            points, labels = check_pairs(self, X, y, affinity)
             return self._learn(doubles(points), labels, affinity)
 
     def _learn(self, X: Array, labels: AnyArray | None, affinity: Affinity | None) -> Self:
@@ -126,7 +127,9 @@ class MACMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator): 
         self.n_iter_ = len(self.history_)
         return self
 
-    def _kept(self, steps: Any) -> Any:
+    def _kept(
+        self, steps: Iterable[tuple[MapStep, MapState]]
+    ) -> Iterator[tuple[MapStep, MapState]]:
         """Pass the steps on, and keep them in `history_`."""
         for step, state in steps:
             self.history_.append(step)
@@ -135,9 +138,8 @@ class MACMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator): 
     def transform(self, X: ArrayLike) -> Array:
         """Return the places F(X) (n, n_components) of points X on the map."""
         check_is_fitted(self)
-        me: Any = self
         with context.using(n_jobs=self.n_jobs), _computing():
-            points = check_queries(me, X)
+            points = check_queries(self, X)
             return hashfunctions.decided(lambda x: hashfunctions.outputs(self.mapping_, x), points)
 
     def save(self, path: str | os.PathLike[str]) -> None:
@@ -151,7 +153,7 @@ class MACMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator): 
 
     @classmethod
     def stored_in(
-        cls, stored: StoredModel, trusted: Sequence[str], unstored: Mapping[str, Any]
+        cls, stored: StoredModel, trusted: Sequence[str], unstored: Mapping[str, object]
     ) -> Self:
         """Return the map that a file holds; raises ValueError if it is not valid."""
         values = decode({"dict": parts(stored.content)}, stored.arrays, trusted, unstored=unstored)
@@ -177,7 +179,7 @@ class MACMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator): 
         checks.integer("max_iter", self.max_iter, 0)
         checks.number("tol", self.tol, 0)
 
-    def __sklearn_tags__(self) -> Any:
+    def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
         tags.transformer_tags.preserves_dtype = []
         return tags

@@ -38,13 +38,14 @@ from auxhash.learn.training.ranking import (
 )
 from auxhash.mac import hashfunctions
 from auxhash.mac.hashfunctions import HashFunction, NetworkHash, RadialBasis, Scaled, SVMHash, Unit
+from auxhash.mac.hashfunctions.protocol import SmoothHashFunction
 from auxhash.model.fitted import check_stored
 from auxhash.model.tables import TableFunction
 from auxhash.search.expected import ExpectedRecall
 
 NAMES = ("network", "linear", "rbf")
 QUERY_FUNCTIONS = ("auto", "network", "linear")
-OTHER_STEPS = 2000  # gradient steps of what is no network, at most: it learns faster
+MAX_OTHER_STEPS = 2000  # gradient steps of what is no network, at most: it learns faster
 MAX_EPOCHS, MIN_STEPS = 400, 500  # rounds over all points at most, but steps at least
 MIN_TABLE_POINTS = 1_000  # that tables are learnt from, unless they are asked for
 MAX_PAIRS = 1e9  # distances computed for synthetic queries: up to 31,600 points have some
@@ -128,7 +129,7 @@ class NeighborHash(Hasher):
 
     n_bits: int = 64
     metric: Metric = "cosine"
-    hash_function: Any = "network"
+    hash_function: str | SmoothHashFunction = "network"
     n_neighbors: int = 10
     n_steps: int | None = None
     query_function: str | None = "auto"
@@ -230,10 +231,6 @@ class NeighborHash(Hasher):
         """
         return replace(self.model_, n_jobs=self.n_jobs).tables(check_queries(self, X))
 
-    def _going_on(self) -> bool:
-        """Tell whether training goes on from a hash function learnt before."""
-        return bool(self.warm_start) and hasattr(self, "hash_function_")
-
     def _settings(self, n: int) -> RankSettings:
         """Return the settings of a run on n points."""
         if self.max_points is not None:
@@ -241,7 +238,7 @@ class NeighborHash(Hasher):
         h, plan = self._hash_function(n), self._plan()
         n_steps = self.n_steps
         if n_steps is None:
-            max_steps = plan.n_steps if isinstance(h, NetworkHash) else OTHER_STEPS
+            max_steps = plan.n_steps if isinstance(h, NetworkHash) else MAX_OTHER_STEPS
             n_steps = max(MIN_STEPS, min(plan.n_steps, max_steps, MAX_EPOCHS * n // plan.batch))
         query_function = self._query_function(h, n)
         table_steps = -(-plan.table_steps * int(n_steps) // plan.n_steps)
@@ -304,7 +301,7 @@ class NeighborHash(Hasher):
             f'it at "cpu", got {self.device!r}'
         )
 
-    def _hash_function(self, n: int) -> Any:
+    def _hash_function(self, n: int) -> SmoothHashFunction:
         """Return the hash function to be learnt from n points."""
         if not isinstance(self.hash_function, str):
             return self.hash_function
@@ -387,7 +384,7 @@ def _checked_neighbors(neighbors: ArrayLike, n: int) -> Numbers:
 
 
 def _checked_queries(
-    hasher: NeighborHash, points: AnyArray, queries: Any, relevant: Any
+    hasher: NeighborHash, points: AnyArray, queries: ArrayLike | None, relevant: Any
 ) -> Asking | None:
     """Check queries of the same features as the points, and the rows relevant to them."""
     if queries is None and relevant is None:

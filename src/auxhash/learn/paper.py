@@ -8,6 +8,7 @@ from typing import Any
 
 from auxhash.compute.random import RandomState
 from auxhash.learn.estimators import MACHash, TwoStepHash
+from auxhash.learn.training.validation import ValidationLike
 from auxhash.mac import presets
 from auxhash.mac.losses import LossLike
 from auxhash.mac.presets import Order
@@ -15,10 +16,10 @@ from auxhash.mac.presets import Order
 
 def maccut(
     n_bits: int = 32,
-    hash_function: Any = "linear",
+    hash_function: object = "linear",
     loss: LossLike = "ksh",
     order: Order = presets.ORDER,
-    validation: Any = presets.VALIDATION,
+    validation: ValidationLike = presets.VALIDATION,
     random_state: RandomState = None,
     **others: Any,
 ) -> MACHash:
@@ -39,9 +40,9 @@ def maccut(
 
 def macquad(
     n_bits: int = 32,
-    hash_function: Any = "linear",
+    hash_function: object = "linear",
     loss: LossLike = "ksh",
-    validation: Any = presets.VALIDATION,
+    validation: ValidationLike = presets.VALIDATION,
     random_state: RandomState = None,
     **others: Any,
 ) -> MACHash:
@@ -55,10 +56,10 @@ def macquad(
 
 def cut(
     n_bits: int = 32,
-    hash_function: Any = "linear",
+    hash_function: object = "linear",
     loss: LossLike = "ksh",
     order: Order = presets.ORDER,
-    validation: Any = presets.VALIDATION,
+    validation: ValidationLike = presets.VALIDATION,
     random_state: RandomState = None,
     **others: Any,
 ) -> TwoStepHash:
@@ -73,9 +74,9 @@ def cut(
 
 def quad(
     n_bits: int = 32,
-    hash_function: Any = "linear",
+    hash_function: object = "linear",
     loss: LossLike = "ksh",
-    validation: Any = presets.VALIDATION,
+    validation: ValidationLike = presets.VALIDATION,
     random_state: RandomState = None,
     **others: Any,
 ) -> TwoStepHash:

@@ -31,9 +31,9 @@ NAMES = ("network", "linear")
 N_HIDDEN = 1024  # units of a network
 N_STEPS = 2000
 RIDGES = (1e-3, 1e-2, 0.1, 0.3)  # of the start, relative to the mean variance of the features
-AS_GOOD = 1.02  # times the least error with held-out queries: of such ridges, the least is taken
-PRECISION = 0.1  # the same of the covariance of its errors
-MAX_HELD_OUT = 1000  # queries
+ERROR_RATIO = 1.02  # to the least one with held-out queries: of such ridges, the least is taken
+ERROR_RIDGE = 0.1  # the same of the covariance of its errors
+MAX_HELD_OUT_QUERIES = 1000
 
 
 @dataclass(eq=False, repr=False)
@@ -134,7 +134,7 @@ class QueryTables(Hasher):
         if run_checkpoint is not None:
             generators = run_checkpoint.generators(generators)
         choosing, preparing, moving = generators
-        n_held_out = min(MAX_HELD_OUT, int(self.validation * len(queries)))
+        n_held_out = min(MAX_HELD_OUT_QUERIES, int(self.validation * len(queries)))
         held_out = np.sort(choosing.permutation(len(queries))[:n_held_out])
         device = devices.get(self.device)
         settings = AskerSettings(int(self.n_bits), int(self.n_steps), device, self.verbose)
@@ -178,14 +178,13 @@ class QueryTables(Hasher):
             asked, true = relevance.only(held_out).means(codes)
             errors = [float(((true - F[asked] @ W) ** 2).mean()) for W in fits]
         W = next(
-            W for W, error in zip(fits, errors, strict=False) if error <= AS_GOOD * min(errors)
+            W for W, error in zip(fits, errors, strict=False) if error <= ERROR_RATIO * min(errors)
         )
         # By how far the codes are from it, and which bits together, a bit says more or less.
         rest = mean - X @ W
-        weighted = _solved(rest.T @ rest / len(rest), W.T, PRECISION).T
+        weighted = _solved(rest.T @ rest / len(rest), W.T, ERROR_RIDGE).T
         outputs = np.hstack([W, weighted, self._more(F, rng)])
-        started: SVMHash | NetworkHash = h.with_linear(outputs)
-        return started
+        return h.with_linear(outputs)
 
     def _following(
         self, first: HashFunction, Q: AnyArray, rng: np.random.Generator
@@ -217,7 +216,7 @@ class QueryTables(Hasher):
         more[-1] = 0
         return more
 
-    def _checked_start(self, start: Any, Q: AnyArray, made_for: str | None) -> HashFunction:
+    def _checked_start(self, start: object, Q: AnyArray, made_for: str | None) -> HashFunction:
         """Return the hash function of the model to start with."""
         model = getattr(start, "model_", start)
         if not isinstance(model, Model):

@@ -18,14 +18,14 @@ from auxhash.compute.arrays import AnyArray, Array, Matrix, Numbers, Single
 from auxhash.compute.parts import Chunks
 from auxhash.learn.smooth.gradient import GradientDescent, Outputs, Shuffled
 from auxhash.mac.hashfunctions import HashFunction, NetworkHash, RadialBasis, Scaled, SVMHash
-from auxhash.mac.hashfunctions.smooth import NOISE_POOL, SmoothNetwork
+from auxhash.mac.hashfunctions.smooth import N_POOLED_NUMBERS, SmoothNetwork
 
 MAPPINGS = ("linear", "rbf", "network")
 RIDGE = 1e-6  # relative to the mean square of the features
 POINTS_PER_TASK = 2048  # points per task of a thread
 N_HIDDEN, DECAY, NOISE = 256, 1e-4, 0.5  # of a network; noise in units of the features' deviation
 BATCH_SIZE, RATE = 500, 0.01  # of its gradient steps
-FIRST_STEPS, STEPS = 2000, 200  # gradient steps, of the direct regression and of the others
+N_FIRST_STEPS, N_STEPS = 2000, 200  # gradient steps, of the direct regression and of the others
 
 
 class RidgeRegression:
@@ -47,7 +47,7 @@ class NetworkRegression:
         self.h, self.F, self.rng = h, h.training_features(X), rng
 
     def __call__(self, Z: Array) -> tuple[HashFunction, Array]:
-        n_steps = FIRST_STEPS if self.h.W is None else STEPS
+        n_steps = N_FIRST_STEPS if self.h.W is None else N_STEPS
         start = self._fitted(self.h, Z)
         moved = self._fitted(self._moved(start[0], Z, n_steps), Z)
         self.h, F = min(start, moved, key=lambda fit: float(np.square(Z - fit[1]).sum()))
@@ -60,7 +60,7 @@ class NetworkRegression:
         middle, spread = Z.mean(axis=0), float(Z.std()) or 1.0
         W = h.W / spread
         W[-1] -= middle / spread
-        smooth: Any = _Unscaled(self.F, h.V, W, h.decay, 0.0, h.noise or 0.0, self.rng)
+        smooth = _Unscaled(self.F, h.V, W, h.decay, 0.0, h.noise or 0.0, self.rng)
         error = SquaredError(((Z - middle) / spread).astype(np.float32))
         descent = GradientDescent(smooth, error, n_steps, (1.0, 1.0), RATE, self.rng)
         with threads.pool() as run:
@@ -83,8 +83,8 @@ def regression(
     if mapping == "network":
         network = NetworkHash(N_HIDDEN, decay=DECAY, noise=NOISE)
         return NetworkRegression(network.prepare(X, rng), X, rng)
-    features: Any = Scaled() if mapping == "linear" else RadialBasis()
-    return RidgeRegression(SVMHash(features).prepare(X, rng), X)
+    h = SVMHash(Scaled() if mapping == "linear" else RadialBasis())
+    return RidgeRegression(h.prepare(X, rng), X)
 
 
 class Ridge:
@@ -113,8 +113,7 @@ class Ridge:
             return F.T @ (Z[rows] if W is None else Z[rows] - F @ W)
 
         with threads.pool() as run:
-            products: Array = Chunks(len(self.F), POINTS_PER_TASK, run).sum_here(part)
-        return products
+            return Chunks(len(self.F), POINTS_PER_TASK, run).sum_here(part)
 
 
 class SquaredError:
@@ -150,9 +149,9 @@ class _NoisePool:
 
     def __init__(self, rng: np.random.Generator) -> None:
         self.rng = rng
-        self.normal = rng.standard_normal(NOISE_POOL, np.float32)
+        self.normal = rng.standard_normal(N_POOLED_NUMBERS, np.float32)
 
-    def standard_normal(self, shape: tuple[int, ...], dtype: Any) -> Single:
+    def standard_normal(self, shape: tuple[int, ...], dtype: type[np.float32]) -> Single:
         size = math.prod(shape)
         if 2 * size > len(self.normal):
             self.normal = self.rng.standard_normal(2 * size, dtype)

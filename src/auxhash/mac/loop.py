@@ -36,7 +36,7 @@ H_STEPS, RETURNED = get_args(HStep), get_args(Returned)
 START_WEIGHT = (
     0.01  # of points for the hash function that the other parts start from: a rough one will do
 )
-FIRST_SHARE = 0.01  # of the entries of Z that differ from h(X): those that flip at mu_1
+FLIPPED_SHARE = 0.01  # of the entries of Z that differ from h(X): those that flip at mu_1
 LARGEST_MU = 1e150
 NUMBERS = (
     *("mu", "loss", "free_loss", "penalized_loss", "score"),
@@ -275,7 +275,7 @@ class MAC:
         """Return mu_1: as set, or the mu at which entries of Z start to flip to those of h(X).
 
         The first entry flips at a mu too small to be of use, so we take the mu at which
-        FIRST_SHARE of the entries that differ from h(X) flip, not counting those that flip at
+        FLIPPED_SHARE of the entries that differ from h(X) flip, not counting those that flip at
         mu = 0 already because the free codes were not at an optimum.
         """
         if self.mu != "auto":
@@ -288,11 +288,11 @@ class MAC:
         n_alone = peers().sum(len(alone))
         if not n_alone:
             return least or last_mu
-        mu = max(least, quantile(alone, FIRST_SHARE))
+        mu = max(least, quantile(alone, FLIPPED_SHARE))
         if not getattr(self.solver, "single_flips", False):
             # A solver that flips several points together does so at a lower mu than one by one.
             seed = int(rng.integers(2**63))
-            few = self._flipped(problem, state, 0.0, seed) + FIRST_SHARE * n_alone
+            few = self._flipped(problem, state, 0.0, seed) + FLIPPED_SHARE * n_alone
             while mu / 2 > least and self._flipped(problem, state, mu, seed) > few:
                 mu /= 2
         return mu

@@ -13,7 +13,6 @@ import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,11 +24,11 @@ from auxhash.compute.checks import ArgumentError, one_of
 from auxhash.compute.kernels import kernel
 from auxhash.mac.affinity import Affinity, Kind, convert
 
-Loss = Callable[[Any, Any, int], Any]
+Loss = Callable[[Array, Array, int], AnyArray]
 LossLike = str | Loss  # by its name, or the function itself
 
 PAIRS_PER_TASK = 1 << 16  # pairs per task of a thread
-MANY_TERMS, MUCH_MEMORY = 16, 10**8  # numbers per pair, and bytes of all, beyond which to warn
+WARN_TERMS, WARN_BYTES = 16, 10**8  # numbers per pair, and bytes of all, beyond which to warn
 
 
 def ksh(d: Array, y: Array, b: int, scale: float = 1.0) -> Array:
@@ -76,7 +75,7 @@ def hinge(d: Array, y: Array, b: int) -> Array:
 LOSSES: dict[str, Loss] = {"ksh": ksh, "esplh": esplh, "bre": bre, "ee": ee, "hinge": hinge}
 
 
-def get(loss: str | Loss) -> Loss:
+def get(loss: LossLike) -> Loss:
     """Return the loss of that name, or the function itself."""
     if callable(loss):
         return loss
@@ -112,7 +111,7 @@ class LossTable:
     constant: float
 
 
-def tabulate(affinity: Affinity, loss: str | Loss, n_bits: int) -> LossTable:
+def tabulate(affinity: Affinity, loss: LossLike, n_bits: int) -> LossTable:
     """Evaluate `loss` at every distance for the pairs of `affinity`."""
     tabulated = tabulate_at(np.arange(n_bits + 1.0), affinity, loss, n_bits, warn=True)
     if (tabulated.table == tabulated.table[:, :1]).all() and not tabulated.basis.any():
@@ -124,7 +123,7 @@ def tabulate(affinity: Affinity, loss: str | Loss, n_bits: int) -> LossTable:
 
 
 def tabulate_at(
-    d: Array, affinity: Affinity, loss: str | Loss, n_bits: int, warn: bool = False
+    d: Array, affinity: Affinity, loss: LossLike, n_bits: int, warn: bool = False
 ) -> LossTable:
     """Evaluate `loss` at distances d, real numbers from 0 to `n_bits`: column i is for d[i].
 
@@ -139,7 +138,7 @@ def tabulate_at(
     return LossTable(n_bits, np.zeros(len(affinity), np.uint8), np.zeros((1, len(d))), *factors)
 
 
-def tabulate_rows(rows: Array, kind: Kind, loss: str | Loss, n_bits: int) -> Array:
+def tabulate_rows(rows: Array, kind: Kind, loss: LossLike, n_bits: int) -> Array:
     """Return the weighted loss (rows, b + 1) at every distance, for distinct (y, weight)."""
     return _of_rows(rows, kind, get(loss), np.arange(n_bits + 1.0), n_bits)
 
@@ -149,14 +148,14 @@ def _of_rows(rows: Array, kind: Kind, function: Loss, d: Array, n_bits: int) -> 
     return rows[:, 1:] * _evaluate(function, d, y, n_bits)
 
 
-def curves(loss: str | Loss, y: ArrayLike, n_bits: int, kind: Kind = "similarity") -> Array:
+def curves(loss: LossLike, y: ArrayLike, n_bits: int, kind: Kind = "similarity") -> Array:
     """Return the loss (len(y), b + 1) at d = 0..b for each y; `kind` says what the y are."""
     function = get(loss)
     values = convert(np.asarray(y, np.float64), kind, reads(function))
     return _evaluate(function, np.arange(n_bits + 1.0), values, n_bits)
 
 
-def total(codes: ArrayLike, affinity: Affinity, loss: str | Loss) -> float:
+def total(codes: ArrayLike, affinity: Affinity, loss: LossLike) -> float:
     """Return L(Z), eq. (10): the weighted loss of +-1 codes (n_points, b), over all pairs."""
     Z = as_codes(codes)
     if len(Z) != affinity.n_points:
@@ -192,7 +191,7 @@ def _evaluate(function: Loss, d: Array, y: Array, n_bits: int) -> Array:
     return values
 
 
-def _numbers(returned: Any) -> Array:
+def _numbers(returned: object) -> Array:
     """Convert the result of a loss to float64; raise if it is not numbers."""
     kind = type(returned).__name__
     try:
@@ -240,7 +239,7 @@ def _factorize(
 def _warn_of_memory(n_pairs: int, n_terms: int) -> bool:
     """Warn if a loss takes much memory on real-valued y; return True if it does."""
     needed = 8 * n_terms * n_pairs
-    if n_terms <= MANY_TERMS or needed <= MUCH_MEMORY:
+    if n_terms <= WARN_TERMS or needed <= WARN_BYTES:
         return False
     warnings.warn(
         f"this loss takes {8 * n_terms} bytes for each of {n_pairs:,} pairs, {needed / 1e9:,.1f} "

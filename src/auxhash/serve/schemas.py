@@ -21,7 +21,7 @@ from pydantic import (
 )
 
 from auxhash.compute.checks import LARGEST_ID, MAX_ID_BYTES
-from auxhash.compute.fingerprint import DIGITS
+from auxhash.compute.fingerprint import N_DIGITS
 from auxhash.serve.limits import Limits
 from auxhash.serve.parsing import Body
 from auxhash.stores.ids import Id
@@ -71,7 +71,7 @@ Code = Annotated[
 ImageFile = Annotated[str, Field(min_length=1, description="A PNG or JPEG file in base64.")]
 Fingerprint = Annotated[
     str,
-    StringConstraints(pattern=f"^[0-9a-f]{{{DIGITS}}}$"),
+    StringConstraints(pattern=f"^[0-9a-f]{{{N_DIGITS}}}$"),
     Field(description="Of the model that made the codes; compared with the store's."),
 ]
 FilterValue = (

@@ -95,7 +95,7 @@ def test_no_scheduler_is_told_within_a_limit(monkeypatch):
 
 
 def test_no_workers_are_told_within_a_limit(folder, model, monkeypatch):
-    monkeypatch.setattr(fleet, "NO_WORKERS", 0.5)
+    monkeypatch.setattr(fleet, "MAX_WORKERLESS_SECONDS", 0.5)
     with (
         cluster_of(0, processes=False) as empty,
         Client(empty) as own,

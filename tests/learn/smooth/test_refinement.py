@@ -9,7 +9,7 @@ from sklearn.datasets import load_digits
 from sklearn.linear_model import LogisticRegression
 
 from auxhash import MACHash, TwoStepHash
-from auxhash.learn.smooth import REPORTS, Refine
+from auxhash.learn.smooth import N_REPORTS, Refine
 from auxhash.mac import affinity, losses
 from auxhash.mac.hashfunctions import NetworkHash, SVMHash, network
 from tests.conftest import BRIEF, SOAK
@@ -48,7 +48,7 @@ def test_loss_never_rises(digits, loss, hash_function):
     n = plain.n_iter_
     assert [step.loss for step in refined.history_[:n]] == [step.loss for step in plain.history_]
     later = refined.history_[n:]
-    assert [step.iteration for step in later] == list(range(n, n + REPORTS))
+    assert [step.iteration for step in later] == list(range(n, n + N_REPORTS))
     assert all(step.mu == np.inf and step.violations == 0 for step in later)
     assert refined.loss_ == min(step.loss for step in refined.history_)
 
@@ -116,7 +116,7 @@ def test_validation_keeps_what_it_did_not_accept_out(digits):
     assert hasher.loss_ == min(step.loss for step in accepted)
     assert all(np.isfinite(step.score) for step in hasher.history_)
     best = -np.inf
-    for step in hasher.history_[hasher.n_iter_ - REPORTS :]:
+    for step in hasher.history_[hasher.n_iter_ - N_REPORTS :]:
         if step.accepted:
             assert step.score >= best
             best = step.score
@@ -141,7 +141,7 @@ def test_validation_chooses_what_a_network_leaves_open(digits, monkeypatch):
     assert [each[1:3] for each in second] == [each[1:3] for each in better]
     best = max(second, key=lambda each: each[-1])
     h = hasher.hash_function_
-    refined = [step for step in hasher.history_[-REPORTS:] if step.accepted]
+    refined = [step for step in hasher.history_[-N_REPORTS:] if step.accepted]
     if refined and hasher.loss_ == min(step.loss for step in refined):
         assert (h.dropout, h.noise) == best[1:3]
     scored.clear()

@@ -51,7 +51,7 @@ def test_outputs_are_the_decision_values_of_unit_deviation(kind, data):
 @pytest.mark.parametrize("kind", ["linear", "rbf", PLAIN, THINNED, DROPPED])
 def test_gradients_are_those_of_finite_differences(kind, data, monkeypatch):
     monkeypatch.setattr(smooths, "POINTS_PER_GROUP", 15)
-    monkeypatch.setattr(smooths, "NOISE_POOL", 1000)
+    monkeypatch.setattr(smooths, "N_POOLED_NUMBERS", 1000)
     h, F = fitted(kind, data)
     h = replace(h, decay=1e-3)
     smooth = h.smooth(F, np.random.default_rng(2))

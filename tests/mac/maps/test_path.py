@@ -24,8 +24,8 @@ def start():
 
 
 def small(monkeypatch):
-    monkeypatch.setattr("auxhash.learn.regression.FIRST_STEPS", 30)
-    monkeypatch.setattr("auxhash.learn.regression.STEPS", 10)
+    monkeypatch.setattr("auxhash.learn.regression.N_FIRST_STEPS", 30)
+    monkeypatch.setattr("auxhash.learn.regression.N_STEPS", 10)
 
 
 @pytest.mark.parametrize("loss", LOSSES)

@@ -7,7 +7,7 @@ from typing import Any
 
 import distributed
 
-from auxhash.compute.cluster import NO_WORKERS, SECONDS_PER_POLL, Cluster, ClusterError
+from auxhash.compute.cluster import MAX_WORKERLESS_SECONDS, SECONDS_PER_POLL, Cluster, ClusterError
 from auxhash.compute.context import Common
 from auxhash.compute.threads import Item, Output
 from auxhash.compute.words import count
@@ -56,8 +56,8 @@ class Fleet:
             except TimeoutError:
                 now = time.monotonic()
                 empty = None if self.cluster.workers() else empty or now
-                if empty is not None and now - empty > NO_WORKERS:
-                    message = f"there have been no workers for {NO_WORKERS:g} seconds"
+                if empty is not None and now - empty > MAX_WORKERLESS_SECONDS:
+                    message = f"there have been no workers for {MAX_WORKERLESS_SECONDS:g} seconds"
                     raise ClusterError(f"{count(len(items), 'file')} wait: {message}") from None
                 if now - last > self.cluster.timeout:
                     message = f"no file was done within {self.cluster.timeout:g} seconds"

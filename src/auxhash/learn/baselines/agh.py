@@ -21,7 +21,7 @@ from auxhash.learn.baselines.method import Unsupervised
 from auxhash.model.functions import AnchorGraph
 
 ROUNDING = 1e-10  # rounding: eigenvalues, curvatures, and weights relative to the largest
-KMEANS_STEPS = 10
+N_KMEANS_STEPS = 10
 
 
 @dataclass(eq=False, repr=False)
@@ -144,7 +144,7 @@ def second_thresholds(Z: Array, Y: Array) -> Array:
 def k_means(X: Array, m: int, rng: np.random.Generator) -> Array:
     """m centres (m, D) by a few steps of Lloyd's algorithm, from points drawn at random."""
     centres = X[np.sort(rng.permutation(len(X))[:m])].copy()
-    for _ in range(KMEANS_STEPS):
+    for _ in range(N_KMEANS_STEPS):
         own = neighbors.nearest(centres, X, 1)[0][:, 0]
         count = np.bincount(own, minlength=m)
         order = np.argsort(own, kind="stable")

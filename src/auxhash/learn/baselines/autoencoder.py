@@ -13,7 +13,7 @@ Z = h(X).
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import Any, Literal, NamedTuple
+from typing import Literal, NamedTuple
 
 import numpy as np
 
@@ -31,9 +31,9 @@ from auxhash.mac.hashfunctions.rotation import principal_axes, quantize, random_
 MAX_BITS_ENUMERATED = 10  # bits up to which the Z step tries every code
 POINTS_PER_TASK = 1024  # of a thread, in the Z step
 MAX_PASSES = 50  # over the bits, relaxed or not, at most
-SETTLED = 1e-3  # largest change of a relaxed bit at which the descent stops
-FIRST_CHANGED = 0.005  # share of the bits that the first mu holds at h(X)
-ITQ_ITERATIONS = 50  # iterations of ITQ for the first codes
+MAX_SETTLED_CHANGE = 1e-3  # largest change of a relaxed bit at which the descent stops
+FIRST_FIXED_SHARE = 0.005  # share of the bits that the first mu holds at h(X)
+N_ITQ_ITERATIONS = 50  # iterations of ITQ for the first codes
 ROUNDING = 1e-12
 
 
@@ -124,7 +124,7 @@ def relaxed(G: Array, R: Array, mu: float, Z: Codes) -> Array:
             new = np.clip(rest / max(G[k, k] + mu, np.finfo(float).tiny), -1.0, 1.0)
             change = max(change, float(np.abs(new - z[:, k]).max()))
             z[:, k] = new
-        if change < SETTLED:
+        if change < MAX_SETTLED_CHANGE:
             break
     return z
 
@@ -168,7 +168,7 @@ class BinaryAutoencoder(Unsupervised):
     """
 
     n_bits: int = 32
-    hash_function: Any = "linear"
+    hash_function: object = "linear"
     mu: float | Literal["auto"] = "auto"
     alpha: float = 1.4
     max_iter: int = 50
@@ -236,7 +236,7 @@ def first_codes(X: Array, n_bits: int, rng: np.random.Generator) -> Codes:
     n = min(n_bits, X.shape[1])
     mean, axes = principal_axes(X, n, "BinaryAutoencoder")
     V = (X - mean) @ axes
-    rotation, _ = quantize(V, random_rotation(n, rng), ITQ_ITERATIONS)
+    rotation, _ = quantize(V, random_rotation(n, rng), N_ITQ_ITERATIONS)
     more = (X - mean) @ rng.standard_normal((X.shape[1], n_bits - n))
     return sign(np.hstack([V @ rotation, more]))
 
@@ -247,7 +247,7 @@ def penalized(X: Array, decoder: Decoder, Z: Codes, H: Codes, mu: float) -> floa
 
 
 def first_mu(X: Array, decoder: Decoder, Z: Codes) -> float:
-    """The mu from which on a share FIRST_CHANGED of the bits stays at h(X), whatever it costs.
+    """The mu from which on a share FIRST_FIXED_SHARE of the bits stays at h(X), whatever it costs.
 
     A bit that differs from h(X) flips to it once mu is above the cost of the flip, and a bit that
     equals h(X) flips away while mu is below the gain of that: `size` is both cost and gain.
@@ -256,4 +256,4 @@ def first_mu(X: Array, decoder: Decoder, Z: Codes) -> float:
     z = Z.astype(np.float64)
     size = np.abs((X - decoder.c) @ decoder.A - z @ G + z * np.diag(G))
     size = size[size > 0]
-    return float(np.quantile(size, FIRST_CHANGED)) if len(size) else 1.0
+    return float(np.quantile(size, FIRST_FIXED_SHARE)) if len(size) else 1.0

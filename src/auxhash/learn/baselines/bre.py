@@ -7,9 +7,10 @@ of a weight, all others fixed, is found exactly by going through these events in
 """
 
 from dataclasses import dataclass, field
-from typing import Any, Literal, Self
+from typing import Literal, Self
 
 import numpy as np
+from sklearn.utils import Tags
 
 from auxhash.codes import Codes, codes_to_words, sign
 from auxhash.compute import checks, threads
@@ -25,7 +26,7 @@ from auxhash.mac.zstep.graph import Edges
 from auxhash.mac.zstep.problem import ROUNDING, BitProblem
 from auxhash.model.functions import KernelMap, WeightedHash
 
-INITIAL = 0.001  # size of the first weights
+INITIAL_DEVIATION = 0.001  # size of the first weights
 
 
 @dataclass(eq=False, repr=False)
@@ -118,7 +119,7 @@ class BRE(Method):
         self.weights_ = np.zeros((len(K), self.n_bits))
         for k in range(self.n_bits):
             own = rng.permutation(len(K))[: self.n_kernel]
-            self.weights_[own, k] = INITIAL * rng.standard_normal(len(own))
+            self.weights_[own, k] = INITIAL_DEVIATION * rng.standard_normal(len(own))
         problem = zstep.Problem(affinity, "bre", self.n_bits)
         self.objective_ = self._descend(problem, K)
         self.n_iter_ = len(self.objective_) - 1
@@ -157,7 +158,7 @@ class BRE(Method):
     def _learnt_function(self) -> WeightedHash:
         return WeightedHash(self._kernels(self.mean_), self.weights_)
 
-    def __sklearn_tags__(self) -> Any:
+    def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
         tags.target_tags.required = bool(self.supervised)
         tags.target_tags.multi_output = bool(self.supervised)

@@ -7,7 +7,6 @@ make the bits differ, and that is enough.
 
 import warnings
 from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
 
@@ -48,8 +47,8 @@ class ILH(Pairwise):
 
     n_bits: int = 32
     n_subset: int = 5000
-    hash_function: Any = "linear"
-    z_step: Any = "cut"
+    hash_function: object = "linear"
+    z_step: str | zstep.Solver = "cut"
     n_similar: int | None = 100
     n_dissimilar: int | None = 500
     C: float = 100.0

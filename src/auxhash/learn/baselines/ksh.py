@@ -31,7 +31,7 @@ from auxhash.model.functions import Centred, KernelMap, WeightedHash
 Product = Callable[[Array], Array]  # with a symmetric matrix
 
 EIGENVALUE_ROUNDING = 1e-10  # eigenvalue of K'K, relative to the largest: rounding
-DRAWN = 100, 500  # similar and dissimilar points per point, where not all pairs are learnt from
+N_DRAWN = 100, 500  # similar and dissimilar points per point, where not all pairs are learnt from
 MIN_GAIN = 2e-4  # relative gain that a step needs to be accepted
 LENGTH_FACTOR = 1.2  # factor of the step length after an accepted step
 MIN_LENGTH = 1e-2  # step length at which the ascent stops, relative to the first
@@ -98,7 +98,7 @@ class KSH(Pairwise):
                 S = similarity_of_labels(y)
             else:
                 if affinity is None:
-                    affinity = from_labels(np.asarray(y), *DRAWN, rng)
+                    affinity = from_labels(np.asarray(y), *N_DRAWN, rng)
                 S = similarity_of_pairs(affinity, run)
             weights, self.objective_ = self._bits(U, S)
         self.weights_ = T @ weights

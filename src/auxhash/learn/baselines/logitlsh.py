@@ -32,7 +32,7 @@ class LogitLSH(Supervised):
     """
 
     n_bits: int = 32
-    classifier: Any = None
+    classifier: object = None
     random_state: RandomState = None
 
     classifier_: Any = field(init=False)

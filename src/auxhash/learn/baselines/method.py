@@ -1,6 +1,6 @@
 """Base classes of the baselines, whose `fit` checks, learns and encodes the training points."""
 
-from typing import Any, Self
+from typing import Self
 
 import numpy as np
 
@@ -59,6 +59,8 @@ class Unsupervised(Method):
 class Supervised(Method):
     """Learns from X and the labels y (n,), in `_learn`."""
 
+    _needs_labels = True
+
     @learning
     def fit(self, X: ArrayLike, y: ArrayLike) -> Self:
         """Learn from features X (n, D) and labels y (n,)."""
@@ -71,14 +73,11 @@ class Supervised(Method):
     def _learn(self, X: Array, y: AnyArray, rng: np.random.Generator) -> None:
         raise NotImplementedError
 
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.target_tags.required = True
-        return tags
-
 
 class Pairwise(Method):
     """Learns from X and labels, or an affinity in their place, in `_learn`."""
+
+    _needs_labels = _takes_several_labels = True
 
     @learning
     def fit(
@@ -98,12 +97,6 @@ class Pairwise(Method):
         self, X: Array, y: AnyArray | None, affinity: Affinity | None, rng: np.random.Generator
     ) -> None:
         raise NotImplementedError
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.target_tags.required = True
-        tags.target_tags.multi_output = True
-        return tags
 
 
 def doubles(X: AnyArray) -> Array:

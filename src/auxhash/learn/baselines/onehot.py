@@ -14,7 +14,7 @@ from auxhash.learn.baselines.method import Supervised
 from auxhash.model.functions import Codewords
 
 
-def class_predictor(classifier: Any, rng: np.random.Generator) -> Any:
+def class_predictor(classifier: object, rng: np.random.Generator) -> Any:
     """A clone of the classifier, or logistic regression of standardised features if None."""
     if classifier is None:
         from sklearn.linear_model import LogisticRegression
@@ -72,7 +72,7 @@ class OneHot(Supervised):
     """
 
     n_bits: int = 32
-    classifier: Any = None
+    classifier: object = None
     random_state: RandomState = None
 
     classifier_: Any = field(init=False)

@@ -6,7 +6,6 @@ is that of codes of k bits, the bits so far.
 """
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
@@ -18,6 +17,7 @@ from auxhash.learn.estimators import AffinityHash
 from auxhash.learn.training import Settings
 from auxhash.mac import hashfunctions, loop, zstep
 from auxhash.mac.hashfunctions import HashFunction
+from auxhash.mac.losses import LossLike
 from auxhash.mac.zstep.start import next_bit
 
 
@@ -76,8 +76,8 @@ class TwoStepBaseline(AffinityHash):
     """
 
     n_bits: int = 32
-    loss: Any = "ksh"
-    hash_function: Any = "linear"
+    loss: LossLike = "ksh"
+    hash_function: object = "linear"
     stagewise: bool = True
     n_similar: int | None = 100
     n_dissimilar: int | None = 500

@@ -6,11 +6,12 @@ linear SVM per bit learns the codes, for those of new points.
 """
 
 from dataclasses import dataclass, field
-from typing import Any, Self
+from typing import Self
 
 import numpy as np
 from scipy.sparse import csr_array, diags_array
 from scipy.sparse.linalg import LinearOperator, eigsh
+from sklearn.utils import Tags
 
 from auxhash.codes import sign
 from auxhash.compute import checks, neighbors
@@ -47,7 +48,7 @@ class STH(Method):
     n_bits: int = 32
     n_neighbors: int = 25
     supervised: bool = False
-    hash_function: Any = "linear"
+    hash_function: object = "linear"
     C: float = 100.0
     random_state: RandomState = None
     n_jobs: int | None = None
@@ -108,7 +109,7 @@ class STH(Method):
             graph = graph + neighbour_graph(X, members, self.n_neighbors)
         return graph
 
-    def __sklearn_tags__(self) -> Any:
+    def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
         tags.target_tags.required = bool(self.supervised)
         return tags

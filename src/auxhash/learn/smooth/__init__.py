@@ -8,6 +8,6 @@ similar     similarity of points
 refinement  the steps that follow MAC, starting from its best step
 """
 
-from auxhash.learn.smooth.refinement import REPORTS, Refine
+from auxhash.learn.smooth.refinement import N_REPORTS, Refine
 
-__all__ = ["REPORTS", "Refine"]
+__all__ = ["N_REPORTS", "Refine"]

@@ -13,7 +13,7 @@ from auxhash.compute import threads
 from auxhash.compute.arrays import Numbers, Single
 from auxhash.compute.device import CPU, Device
 from auxhash.compute.peers import peers
-from auxhash.learn.smooth.gradient import FIRST, SECOND, Outputs, Shuffled, through_tanh
+from auxhash.learn.smooth.gradient import MEAN_DECAY, SQUARE_DECAY, Outputs, Shuffled, through_tanh
 
 BATCH_SIZE = 512  # points per step
 HEAD_RATE = 0.01  # length of the classifier's steps
@@ -99,8 +99,8 @@ class Head:
 
     def _move(self, gradient: Single) -> None:
         self.n_steps += 1
-        self.mean += np.float32(1 - FIRST) * (gradient - self.mean)
-        self.square += np.float32(1 - SECOND) * (gradient * gradient - self.square)
-        mean = self.mean / np.float32(1 - FIRST**self.n_steps)
-        root = np.sqrt(self.square / np.float32(1 - SECOND**self.n_steps))
+        self.mean += np.float32(1 - MEAN_DECAY) * (gradient - self.mean)
+        self.square += np.float32(1 - SQUARE_DECAY) * (gradient * gradient - self.square)
+        mean = self.mean / np.float32(1 - MEAN_DECAY**self.n_steps)
+        root = np.sqrt(self.square / np.float32(1 - SQUARE_DECAY**self.n_steps))
         self.W -= np.float32(HEAD_RATE) * mean / (root + np.float32(1e-12))

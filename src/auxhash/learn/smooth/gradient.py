@@ -22,8 +22,8 @@ from auxhash.mac.hashfunctions.position import Position
 from auxhash.mac.hashfunctions.smooth import Moment, Resumable, SelfMoving, Smooth
 
 RATE = 0.02  # length of the first step, unless something else is wanted
-WARM_STEPS = 300  # over which the length of steps grows, if they do
-FIRST, SECOND = 0.9, 0.999  # Adam's decay rates of the mean gradient and of its mean square
+N_WARM_STEPS = 300  # over which the length of steps grows, if they do
+MEAN_DECAY, SQUARE_DECAY = 0.9, 0.999  # Adam's, of the mean gradient and of its mean square
 
 DescentState = tuple[list[Single], list[Single], list[Single]]
 Outputs = Callable[[Numbers | slice], Single]  # a(x) of these training points, (points, b)
@@ -97,8 +97,8 @@ class Adam:
     def follow(self, gradients: list[Single], moment: Moment) -> None:
         """One step down these gradients."""
         smooth, t = self.smooth, moment.step
-        length = moment.rate * (1 - moment.done) / (1 - FIRST ** (t + 1))
-        unbiased = np.float32(1 / (1 - SECOND ** (t + 1)))
+        length = moment.rate * (1 - moment.done) / (1 - MEAN_DECAY ** (t + 1))
+        unbiased = np.float32(1 / (1 - SQUARE_DECAY ** (t + 1)))
         moving = zip(
             smooth.parameters, smooth.rates, gradients, self.mean, self.square, strict=True
         )
@@ -130,7 +130,7 @@ def _adam(
     unbiased: np.float32,
 ) -> None:
     """One step of this length; `unbiased` scales the mean square. Changes all but the gradient."""
-    first, second = np.float32(1 - FIRST), np.float32(1 - SECOND)
+    first, second = np.float32(1 - MEAN_DECAY), np.float32(1 - SQUARE_DECAY)
     if device is not CPU:  # in one pass
         arrays = parameter, gradient, mean, square
         numbers = length, unbiased, first, second
@@ -166,7 +166,7 @@ def through_tanh(pull: Single, U: Single, s: np.float32, factor: float = 1.0) ->
     return pull
 
 
-def warmed(rate: float, t: int, n_steps: int = WARM_STEPS) -> float:
+def warmed(rate: float, t: int, n_steps: int = N_WARM_STEPS) -> float:
     """Return the length of step t where steps grow at first: what was learnt before is kept."""
     return rate * min(1.0, (t + 1) / n_steps)
 

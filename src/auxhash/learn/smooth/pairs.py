@@ -6,7 +6,7 @@ single pair has to be computed: their slope is a line, A + B u_i'u_j, so the sum
 of a class needs only the class's sum of u_j and its sum of u_j u_j'.
 """
 
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -214,8 +214,8 @@ def _slope(curves: Array) -> Single:
     """-(1/2) d loss / d d at d = 0..b: the factor of u_j in the gradient for u_i."""
     if not len(curves):
         return curves.astype(np.float32)
-    order: Any = min(2, curves.shape[1] - 1)
-    return (-0.5 * np.gradient(curves, axis=1, edge_order=order)).astype(np.float32)
+    slope = np.gradient(curves, axis=1, edge_order=1 if curves.shape[1] == 2 else 2)
+    return (-0.5 * slope).astype(np.float32)
 
 
 def _line(slope: Single) -> tuple[Single, Single] | None:
@@ -228,7 +228,7 @@ def _line(slope: Single) -> tuple[Single, Single] | None:
 
 
 @kernel(inline="always")
-def _place(s: np.float32, b: int) -> Any:
+def _place(s: np.float32, b: int) -> tuple[np.int32, np.float32]:
     """The integer part of d = (b - s) / 2, at most b - 1, and the rest of d."""
     d = np.float32(0.5) * (np.float32(b) - s)
     d = max(np.float32(0), min(np.float32(b), d))

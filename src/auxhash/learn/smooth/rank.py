@@ -27,7 +27,7 @@ from auxhash.learn.smooth.gradient import Outputs, Shuffled, through_tanh
 from auxhash.learn.smooth.similar import Similar, SimilarEntries
 
 BATCH_SIZE = 1024  # points i per step
-SAMPLE = 4096  # points m per step
+SAMPLE_SIZE = 4096  # points m per step
 TAU = 0.5  # bits
 POINTS_PER_TASK = 128  # points i, for one thread: products of fewer take longer
 STEEPEST = np.float32(np.log2(np.e) / (2 * TAU))  # of the sigmoid, as an exponent of 2
@@ -57,7 +57,7 @@ class Rank:
         self,
         similar: Similar,
         batch: int = BATCH_SIZE,
-        sample: int = SAMPLE,
+        sample: int = SAMPLE_SIZE,
         prefixes: Sequence[int] = (),
         device: Device = CPU,
     ) -> None:

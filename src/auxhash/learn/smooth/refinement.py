@@ -2,7 +2,7 @@
 
 It starts from MAC's result (`MAC.iterate`), and follows the gradient of an
 objective while the steepness of tanh grows (`gradient`): the loss L(h), eq. (1), or the rank of
-similar points. L(h) is measured REPORTS times.
+similar points. L(h) is measured N_REPORTS times.
 
 Which step counts in the end? With keep="lower" the one with the lowest L(h), MAC's included. But
 where points are few, MAC's classifiers overfit the given pairs, and a hash function refined
@@ -18,7 +18,7 @@ from copy import deepcopy
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import pairwise
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 
@@ -53,15 +53,15 @@ from auxhash.mac.hashfunctions import (
 from auxhash.mac.loop import Returned, State, Step, Validate
 from auxhash.mac.zstep import Problem
 
-NEAREST = 10  # neighbours in feature space, of each point
+N_NEAREST = 10  # neighbours in feature space, of each point
 RANK_DECAY = 25  # times the weight decay of the loss, whose slopes are smaller
-REPORTS = 10  # times that L(h) is measured
-STEPS, USUAL = (1000, 10_000), 10_000  # usual steps and the most; points up to which they do
+N_REPORTS = 10  # times that L(h) is measured
+N_STEPS, N_USUAL = (1000, 10_000), 10_000  # usual steps and the most; points up to which they do
 # Of a training without MAC: rounds over the points, steps at least, and the steepness for classes.
-ROUNDS, MIN_STEPS_ALONE = 30, 1000
-GENTLE = 1.0, 4.0
+N_ROUNDS_ALONE, MIN_STEPS_ALONE = 30, 1000
+GENTLE_STEEPNESS = 1.0, 4.0
 # Of the choice between networks on points held out: shares of the steps, and steps at least.
-TRIALS, MIN_TRIAL_STEPS = (0.1, 0.25), 20
+TRIAL_SHARES, MIN_TRIAL_STEPS = (0.1, 0.25), 20
 # Of a network: steps at least and at most, and rounds over the points between these.
 NETWORK_STEPS, NETWORK_ROUNDS = (1000, 3000), 600
 
@@ -158,8 +158,8 @@ class Refine:
         From many points more can be learnt, and it takes more steps. (Where the points are in
         several parts, a step takes a round of messages: they make do with the usual number.)
         """
-        usual, most = STEPS
-        return cls(n_steps=int(min(most, usual * max(1.0, n / USUAL) ** 0.5)), keep="refined")
+        usual, most = N_STEPS
+        return cls(n_steps=int(min(most, usual * max(1.0, n / N_USUAL) ** 0.5)), keep="refined")
 
     @classmethod
     def for_network(cls, n: int) -> "Refine":
@@ -173,10 +173,11 @@ class Refine:
     @classmethod
     def alone(cls, problem: Problem) -> "Refine":
         """The settings of "auto" where there is no MAC before: all comes from these steps."""
-        n_steps = max(MIN_STEPS_ALONE, ROUNDS * problem.n_points // CLASS_BATCH_SIZE)
-        classes = classes_of(problem.affinity) is not None
-        settings: dict[str, Any] = {"objective": "classes", "steepness": GENTLE} if classes else {}
-        return cls(n_steps=n_steps, batch=CLASS_BATCH_SIZE, keep="refined", **settings)
+        n_steps = max(MIN_STEPS_ALONE, N_ROUNDS_ALONE * problem.n_points // CLASS_BATCH_SIZE)
+        pairs = cls(n_steps=n_steps, batch=CLASS_BATCH_SIZE, keep="refined")
+        if classes_of(problem.affinity) is None:
+            return pairs
+        return replace(pairs, objective="classes", steepness=GENTLE_STEEPNESS)
 
     def _objective(self, problem: Problem, F: Matrix) -> Objective:
         if self.objective == "loss":
@@ -188,7 +189,7 @@ class Refine:
             return ClassCodes(classes, problem.n_bits, batch, self.cross_entropy, problem.device)
         similar = _similar(problem)
         if self.neighbors:
-            k = min(NEAREST, len(F) - 1)
+            k = min(N_NEAREST, len(F) - 1)
             parts = threads.chunks(len(F), problem.device.rows(BATCH_SIZE, F.shape[1]))
             points = np.concatenate([problem.device.fetch(F[rows]) for rows in parts])[:, :-1]
             near = Partners.of_table(nearest(points, k=k)[0])
@@ -247,7 +248,7 @@ class Refine:
         if state.position is not None:
             descent.go_on(state.position, rng)
             n_reports = state.position.reports
-        ends = np.linspace(0, self.n_steps, REPORTS + 1).astype(int)
+        ends = np.linspace(0, self.n_steps, N_REPORTS + 1).astype(int)
         for report, (start, stop) in enumerate(pairwise(ends[n_reports:]), n_reports + 1):
             with threads.pool() as run:
                 _move(descent, range(start, stop), run, rng)
@@ -288,7 +289,7 @@ class Refine:
         By halving: the better half after one share of the steps goes on to the next. All have the
         same random numbers, and so has the refinement that follows.
         """
-        for share in TRIALS:
+        for share in TRIAL_SHARES:
             if len(candidates) == 1:
                 break
             short = replace(self, n_steps=max(MIN_TRIAL_STEPS, int(share * self.n_steps)))

@@ -27,7 +27,7 @@ from auxhash.compute.device import CPU
 from auxhash.compute.kernels import kernel
 from auxhash.compute.parts import Chunks
 from auxhash.learn.smooth.gradient import (
-    WARM_STEPS,
+    N_WARM_STEPS,
     Adam,
     DescentState,
     GradientDescent,
@@ -39,10 +39,10 @@ from auxhash.learn.smooth.rank import Rank, RankBatches
 from auxhash.learn.smooth.similar import Similar
 from auxhash.mac.hashfunctions.smooth import Moment, Smooth
 
-VALUES = 256  # of a byte
+N_VALUES = 256  # of a byte
 STEEPNESS = 1.0, 10.0  # of tanh for the codes of queries, in the first step and in the last
-WARM_SHARE = 10  # of the steps of queries' own, one in so many is warm: there may be few of them
-SMALL = 0.01  # deviation of the codebook at the start, in coordinates that are no bit's
+STEPS_PER_WARM_STEP = 10  # of queries' own, one in so many is warm: there may be few of them
+START_SIZE = 0.01  # deviation of the codebook at the start, in coordinates that are no bit's
 POINTS_PER_TASK = 512
 
 AsBytes = AnyArray  # packed codes, uint8 (n, n_bytes)
@@ -53,12 +53,12 @@ def codebook_of_bits(n_bits: int, n_dims: int, rng: np.random.Generator) -> Sing
 
     Coordinates beyond the bits begin near 0.
     """
-    C = SMALL * rng.standard_normal((n_bytes(n_bits) * VALUES, n_dims)).astype(np.float32)
+    C = START_SIZE * rng.standard_normal((n_bytes(n_bits) * N_VALUES, n_dims)).astype(np.float32)
     for k in range(n_bits):
-        of_bit = C[k // 8 * VALUES : (k // 8 + 1) * VALUES, k]
-        of_bit[:] = np.where(np.arange(VALUES) >> k % 8 & 1, 1, -1)
-        C[:, k][: k // 8 * VALUES] = 0
-        C[:, k][(k // 8 + 1) * VALUES :] = 0
+        of_bit = C[k // 8 * N_VALUES : (k // 8 + 1) * N_VALUES, k]
+        of_bit[:] = np.where(np.arange(N_VALUES) >> k % 8 & 1, 1, -1)
+        C[:, k][: k // 8 * N_VALUES] = 0
+        C[:, k][(k // 8 + 1) * N_VALUES :] = 0
     return C
 
 
@@ -100,7 +100,7 @@ class Asker:
         products = pull @ C.T  # with all rows of the codebook: what a GPU does soonest
         bits = np.arange(b)
         put = self.device.put
-        own, first = codes[:, put(bits // 8)].astype(np.int64), bits // 8 * VALUES
+        own, first = codes[:, put(bits // 8)].astype(np.int64), bits // 8 * N_VALUES
         mask = 1 << bits % 8
         point = put(np.arange(len(codes)))[:, None]
         upper = products[point, put(first) + (own | put(mask))]
@@ -116,7 +116,7 @@ class Asker:
         if self.device is CPU:
 
             def of_byte(g: int) -> None:
-                _add_rows(pull, np.ascontiguousarray(codes[:, g]), slope[g * VALUES :][:VALUES])
+                _add_rows(pull, np.ascontiguousarray(codes[:, g]), slope[g * N_VALUES :][:N_VALUES])
 
             run(of_byte, range(codes.shape[1]))
             return slope
@@ -143,7 +143,7 @@ def hamming_weight(n_bits: int) -> float:
 class TableRank(Rank):
     """The rank by tables, and the rank by Hamming distance at `hamming_weight`."""
 
-    warm_steps = WARM_STEPS
+    warm_steps = N_WARM_STEPS
 
     def __init__(
         self,
@@ -249,7 +249,7 @@ class QueryRank(TableRank):
 
     def __init__(self, rivals: Rivals, *settings: Any) -> None:
         super().__init__(*settings)
-        self.rivals, self.warm_steps = rivals, max(1, self.n_steps // WARM_SHARE)
+        self.rivals, self.warm_steps = rivals, max(1, self.n_steps // STEPS_PER_WARM_STEP)
 
     def batches(self, rng: np.random.Generator) -> RivalBatches:
         self.asker.smooth.begin(rng)
@@ -320,9 +320,8 @@ def packed(outputs: Single) -> AsBytes:
 
 def _rows(codes: AsBytes) -> Numbers:
     """Return the rows of the codebook that these codes add up."""
-    first = devices.of(codes).put(np.arange(codes.shape[1]) * VALUES)
-    rows: Numbers = codes.astype(np.int64) + first
-    return rows
+    first = devices.of(codes).put(np.arange(codes.shape[1]) * N_VALUES)
+    return codes.astype(np.int64) + first
 
 
 @kernel(fastmath={"contract"})
@@ -332,7 +331,7 @@ def _add_up(codes: AsBytes, C: Single, Y: Single) -> None:
         for d in range(Y.shape[1]):
             Y[i, d] = 0
         for g in range(codes.shape[1]):
-            row = C[g * VALUES + np.int64(codes[i, g])]
+            row = C[g * N_VALUES + np.int64(codes[i, g])]
             for d in range(Y.shape[1]):
                 Y[i, d] += row[d]
 
@@ -345,8 +344,8 @@ def _flip(pull: Single, codes: AsBytes, C: Single, out: Single) -> None:
         own = pull[i]
         for k in range(out.shape[1]):
             value, mask = np.int64(codes[i, k // 8]), np.int64(1) << np.int64(k % 8)
-            upper = C[k // 8 * VALUES + (value | mask)]
-            lower = C[k // 8 * VALUES + (value & ~mask)]
+            upper = C[k // 8 * N_VALUES + (value | mask)]
+            lower = C[k // 8 * N_VALUES + (value & ~mask)]
             total = np.float32(0)
             for d in range(n_dims):
                 total += own[d] * (upper[d] - lower[d])

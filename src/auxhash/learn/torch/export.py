@@ -6,7 +6,7 @@ import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
@@ -15,7 +15,10 @@ from torch import Tensor
 from auxhash.codes import n_bytes
 from auxhash.compute.extras import install
 from auxhash.files.writing import writing
-from auxhash.learn.torch.learning import HowToLearn, Place, forward
+from auxhash.learn.torch.learning import Place, forward
+
+if TYPE_CHECKING:
+    from auxhash.learn.torch.modulehash import ModuleHash
 
 LOGGER = "torch.onnx._internal.exporter"  # reports which optional packages are missing
 
@@ -23,7 +26,7 @@ LOGGER = "torch.onnx._internal.exporter"  # reports which optional packages are 
 class ToPackedCodes(torch.nn.Module):  # type: ignore[misc]
     """Packed codes (n, n_bytes) of raw points: bit k of a code at byte k // 8, bit k % 8."""
 
-    def __init__(self, module: torch.nn.Module, how: HowToLearn, n_bits: int) -> None:
+    def __init__(self, module: torch.nn.Module, how: "ModuleHash", n_bits: int) -> None:
         super().__init__()
         self.module, self.how, self.place = module, how, Place.of(module)
         place = np.arange(n_bits)
@@ -38,7 +41,7 @@ class ToPackedCodes(torch.nn.Module):  # type: ignore[misc]
         return ((outputs >= 0).to(torch.float32) @ self.weights).to(torch.uint8)  # exact
 
 
-def export(h: Any, n_bits: int, path: str | os.PathLike[str], dtype: str) -> None:
+def export(h: "ModuleHash", n_bits: int, path: str | os.PathLike[str], dtype: str) -> None:
     """Write the module of a fitted `ModuleHash`: input "features", output "codes".
 
     The input is uint8 for pictures of bytes, else of `dtype`. Raises ImportError where onnxscript

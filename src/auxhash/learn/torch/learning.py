@@ -4,7 +4,7 @@ import math
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Literal, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
 import numpy as np
 import torch
@@ -14,10 +14,13 @@ from auxhash.codes import Codes
 from auxhash.compute.arrays import AnyArray, Array, Numbers, Single
 from auxhash.learn.smooth.gradient import Shuffled
 
+if TYPE_CHECKING:
+    from auxhash.learn.torch.modulehash import ModuleHash
+
 MAX_BYTES_ON_GPU = 4 << 30  # of points kept on a GPU; more are moved there batch by batch
 ENCODING_BATCH_SIZE = 1024  # points encoded at a time
 MOMENTUM = 0.9
-WARM_UP = 0.25  # of the steps of one cycle, in which their length rises
+WARM_UP_SHARE = 0.25  # of the steps of one cycle, in which their length rises
 
 Augment = Callable[[Tensor, torch.Generator], Tensor]  # of a raw batch
 ToInput = Callable[[Tensor], Tensor]  # of a raw batch: what the module takes
@@ -31,29 +34,6 @@ LOSSES: dict[str, Callable[[Tensor], Tensor]] = {  # of the margin z a
 }
 OPTIMIZERS = ("adamw", "sgd")
 SCHEDULES = ("one-cycle", "constant")
-
-
-class HowToLearn(Protocol):
-    """The settings of `ModuleHash` that the functions here read."""
-
-    @property
-    def loss(self) -> LossName: ...
-    @property
-    def batch(self) -> int: ...
-    @property
-    def rate(self) -> float: ...
-    @property
-    def decay(self) -> float: ...
-    @property
-    def optimizer(self) -> OptimizerName: ...
-    @property
-    def schedule(self) -> ScheduleName: ...
-    @property
-    def half(self) -> bool: ...
-    @property
-    def augment(self) -> Augment | None: ...
-    @property
-    def to_input(self) -> ToInput | None: ...
 
 
 class Place(NamedTuple):
@@ -155,7 +135,7 @@ def plain_input(batch: Tensor, dtype: torch.dtype) -> Tensor:
     return batch.unsqueeze(1) if batch.ndim == 3 else batch
 
 
-def forward(module: torch.nn.Module, batch: Tensor, how: HowToLearn, place: Place) -> Tensor:
+def forward(module: torch.nn.Module, batch: Tensor, how: "ModuleHash", place: Place) -> Tensor:
     """Outputs of a raw batch."""
     inputs = plain_input(batch, place.dtype) if how.to_input is None else how.to_input(batch)
     return module(inputs)
@@ -164,7 +144,7 @@ def forward(module: torch.nn.Module, batch: Tensor, how: HowToLearn, place: Plac
 def forward_in_training(
     module: torch.nn.Module,
     batch: Tensor,
-    how: HowToLearn,
+    how: "ModuleHash",
     place: Place,
     generator: torch.Generator,
 ) -> Tensor:
@@ -177,7 +157,7 @@ def forward_in_training(
 
 
 def encoded(
-    module: torch.nn.Module, batches: Batches, rows: slice | Numbers, how: HowToLearn
+    module: torch.nn.Module, batches: Batches, rows: slice | Numbers, how: "ModuleHash"
 ) -> Single:
     """Outputs (rows, b) for encoding: no augmentation, no dropout, no gradients."""
     module.eval()
@@ -200,7 +180,7 @@ class Stepper:
     Decay acts on weights alone: not on biases, nor on the scales of normalising layers.
     """
 
-    def __init__(self, module: torch.nn.Module, how: HowToLearn) -> None:
+    def __init__(self, module: torch.nn.Module, how: "ModuleHash") -> None:
         self.how, self.n_steps = how, 0
         self.parameters = [p for p in module.parameters() if p.requires_grad]
         if not self.parameters:
@@ -264,9 +244,9 @@ def _like(parameter: Tensor, values: Single) -> Tensor:
 
 def one_cycle(done: float) -> float:
     """Relative length of a step: it rises to 1, then falls to 0 along a cosine."""
-    if done < WARM_UP:
-        return 0.05 + 0.95 * done / WARM_UP
-    return 0.5 * (1 + math.cos(math.pi * (done - WARM_UP) / (1 - WARM_UP)))
+    if done < WARM_UP_SHARE:
+        return 0.05 + 0.95 * done / WARM_UP_SHARE
+    return 0.5 * (1 + math.cos(math.pi * (done - WARM_UP_SHARE) / (1 - WARM_UP_SHARE)))
 
 
 def steps_per_epoch(n: int, batch: int) -> int:
@@ -278,7 +258,7 @@ def learn_codes(
     X: AnyArray,
     Z: Codes,
     weight: Array | None,
-    how: HowToLearn,
+    how: "ModuleHash",
     epochs: int,
     seed: int,
 ) -> None:

@@ -10,7 +10,7 @@ import torch
 
 from auxhash.codes import Codes
 from auxhash.compute import checks
-from auxhash.compute.arrays import AnyArray, Array, Numbers
+from auxhash.compute.arrays import AnyArray, Array, Matrix, Numbers
 from auxhash.compute.registry import register
 from auxhash.learn.torch import learning
 from auxhash.learn.torch.learning import (
@@ -163,7 +163,7 @@ class ModuleHash(BaseHash):
             )
         return X
 
-    def check_bits(self, F: Any, n_bits: int) -> None:
+    def check_bits(self, F: Matrix, n_bits: int) -> None:
         try:
             outputs = self._encoded(F[:2])
         except (RuntimeError, TypeError, IndexError, ValueError) as error:
@@ -210,7 +210,7 @@ class ModuleHash(BaseHash):
             raise ValueError("the hash function is not prepared")
         return np.zeros((n, *self.shape), np.uint8 if self.bytes_ else np.float64)
 
-    def unstored(self) -> dict[str, Any]:
+    def unstored(self) -> dict[str, object]:
         return {name: getattr(self, name) for name in self.UNSTORED}
 
     def go_on_from(self, learnt: "ModuleHash") -> "ModuleHash":

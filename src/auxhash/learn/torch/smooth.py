@@ -7,7 +7,7 @@ nearly the same for all points, and far from 0 in units of it, where tanh is fla
 be learnt. Nor by what encoding gives: layers that normalise have yet to learn by what.)
 """
 
-from typing import cast
+from typing import TYPE_CHECKING, cast
 
 import numpy as np
 import torch
@@ -18,7 +18,6 @@ from auxhash.compute.arrays import AnyArray, Numbers, Single
 from auxhash.learn.smooth.gradient import RATE
 from auxhash.learn.torch.learning import (
     Batches,
-    HowToLearn,
     Place,
     Stepper,
     encoded,
@@ -27,6 +26,9 @@ from auxhash.learn.torch.learning import (
     seeded,
 )
 from auxhash.mac.hashfunctions.smooth import Moment
+
+if TYPE_CHECKING:
+    from auxhash.learn.torch.modulehash import ModuleHash
 
 POINTS_SAMPLED = 1024  # points whose outputs tell their size before the first batch
 NEW_SHARE = 0.1  # share of a batch in the mean of the sizes
@@ -38,7 +40,7 @@ class SmoothModule:
     normalize_every = 1 << 40  # never: every batch does it
 
     def __init__(
-        self, module: torch.nn.Module, X: AnyArray, how: HowToLearn, rng: np.random.Generator
+        self, module: torch.nn.Module, X: AnyArray, how: "ModuleHash", rng: np.random.Generator
     ) -> None:
         self.module, self.how = module, how
         self.place = Place.of(module)

@@ -9,7 +9,7 @@ The steps are a generator, as MAC's are: checkpoints, the progress bar and Ctrl-
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -22,7 +22,7 @@ from auxhash.compute.registry import register
 from auxhash.learn.relevance import Relevance
 from auxhash.learn.smooth.similar import Relevant
 from auxhash.learn.smooth.tables import (
-    VALUES,
+    N_VALUES,
     Asker,
     FixedCodes,
     QueryRank,
@@ -34,11 +34,11 @@ from auxhash.learn.training.progress import drive
 from auxhash.mac.hashfunctions import NetworkHash, SVMHash
 from auxhash.search.index import HammingIndex
 
-REPORTS = 20  # times that held-out queries are asked, and that a run can be stopped or go on
-PATIENCE = 4  # reports in vain, after which it stops
+N_REPORTS = 20  # times that held-out queries are asked, and that a run can be stopped or go on
+MAX_REPORTS_IN_VAIN = 4  # reports in vain, after which it stops
 RANKS = (1, 10, 100)  # first hits among which the relevant rows of held-out queries are counted
 RATE = 0.001  # length of the first steps; with 0.005, the first place is lost for the tenth
-BATCH_SIZE, SAMPLE = 512, 2048  # queries and codes per step
+BATCH_SIZE, SAMPLE_SIZE = 512, 2048  # queries and codes per step
 N_RIVALS = 32  # codes near to a relevant one that it is to be told from
 
 
@@ -81,7 +81,7 @@ class AskerSettings:
     device: Device = CPU
     verbose: int = 0
     batch: int = BATCH_SIZE
-    sample: int = SAMPLE
+    sample: int = SAMPLE_SIZE
 
 
 class AskerResult(NamedTuple):
@@ -113,7 +113,7 @@ class AskerTraining:
         learnt = np.setdiff1d(np.arange(len(Q)), held_out)
         starts, rows, weights = relevance.only(learnt)
         with threads.pool():
-            smooth: Any = device.carry(h).smooth(device.put(h.features(Q)), rng)
+            smooth = device.carry(h).smooth(device.put(h.features(Q)), rng)
         assert h.W is not None
         self.asker = Asker(smooth, codebook_of_bits(b, h.W.shape[1] - b, rng))
         known = Relevant(starts, rows, len(packed), weights)
@@ -135,7 +135,7 @@ class AskerTraining:
             self.best = saved.best
             self.rng.bit_generator.state = saved.rng.bit_generator.state
         steps = self._checkpointed(self._steps(history), history)
-        pressed = drive(steps, self.settings.n_steps, REPORTS, _describe, self.settings.verbose)
+        pressed = drive(steps, self.settings.n_steps, N_REPORTS, _describe, self.settings.verbose)
         fetch = self.asker.device.fetch
         if self.best:
             _, *means = self.asker.adam.state()
@@ -146,13 +146,13 @@ class AskerTraining:
     def _steps(self, history: list[AskerStep]) -> Iterator[AskerStep]:
         """The reports that are still to come, each of them in the history."""
         n_steps = self.settings.n_steps
-        ends = np.unique(np.linspace(0, n_steps, REPORTS + 1).astype(int)).tolist()
+        ends = np.unique(np.linspace(0, n_steps, N_REPORTS + 1).astype(int)).tolist()
         if not history:
             with threads.pool() as run:
                 self._note(history, 0, clock.seconds(), run)
             yield history[-1]
         for start, stop in pairwise(ends):
-            if start < history[-1].step or _in_vain(history) >= PATIENCE:
+            if start < history[-1].step or _in_vain(history) >= MAX_REPORTS_IN_VAIN:
                 continue
             began = clock.seconds()
             self.steps.begin(self.rng)
@@ -173,7 +173,7 @@ class AskerTraining:
         b, fetch = self.settings.n_bits, self.asker.device.fetch
         vectors = fetch(self.asker.smooth.outputs(self.held_out, run))[:, b:]
         tables = -vectors @ fetch(self.asker.codebook).T
-        tables = tables.reshape(len(vectors), -1, VALUES)
+        tables = tables.reshape(len(vectors), -1, N_VALUES)
         return tuple(recall(tables, self.relevance, self.held_out, self.packed, RANKS))
 
     def _checkpointed(

@@ -14,7 +14,7 @@ import math
 import os
 import tempfile
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from copy import deepcopy
 from dataclasses import dataclass, replace
@@ -23,6 +23,7 @@ from typing import Any
 
 import numpy as np
 
+from auxhash.compute.device import Device
 from auxhash.compute.registry import register
 from auxhash.compute.version import __version__
 from auxhash.files.writing import LockedError, locked
@@ -89,18 +90,18 @@ class Checkpoint:
         self,
         steps: Iterable[tuple[Step, State]],
         rng: np.random.Generator,
-        bring: Callable[[Any], Any],
+        device: Device,
     ) -> Iterator[tuple[Step, State]]:
         """Pass the steps on, once those that another run could go on from are on disk.
 
-        `rng` is MAC's generator; `bring` brings a state from the device of the run.
+        `rng` is MAC's generator; `device` is that of the run, from which states are brought.
         """
         saved = self.saved or Saved(self.run, self.began, rng, [], [], False)
         for step, state in steps:
             if step.iteration >= len(saved.history):  # else it comes from the file
-                saved = saved.after(step, bring(state))
+                saved = saved.after(step, device.bring(state))
                 if step.iteration == 0:
-                    self.check(bring(state.h))  # again: fitted, it holds more
+                    self.check(device.bring(state.h))  # again: fitted, it holds more
                 if step.mu < math.inf or state.position is not None:
                     self.write(saved)
             yield step, state
@@ -115,7 +116,7 @@ class Checkpoint:
         except ValueError as error:
             raise ValueError(f"no checkpoint can hold this hash_function: {error}") from error
 
-    def write(self, saved: Any) -> None:
+    def write(self, saved: object) -> None:
         """Write the content of the file anew; warn the first time that this fails."""
         coded, arrays = encode(saved, KIND)
         try:

@@ -1,7 +1,6 @@
 """Estimate how long a training will take before it begins, by small parts of it."""
 
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 from sklearn.base import clone
@@ -9,6 +8,7 @@ from sklearn.base import clone
 from auxhash.compute import approximate, clock, context, threads
 from auxhash.compute.arrays import AnyArray
 from auxhash.compute.context import ExpectedTime
+from auxhash.learn.hasher import Hasher
 from auxhash.learn.neighborhash import NeighborHash
 from auxhash.learn.training.ranking import N_GENERATORS, RankSettings, RankTraining
 
@@ -17,7 +17,7 @@ POINTS_TIMED = 1_000  # points of a training by labels that is timed
 STEPS_TIMED = 3  # gradient steps
 
 
-def expected_time(hasher: Any, X: AnyArray, y: AnyArray | None) -> ExpectedTime | None:
+def expected_time(hasher: Hasher, X: AnyArray, y: AnyArray | None) -> ExpectedTime | None:
     """Return the seconds that `hasher.fit` will take; None for few points, or where unknown.
 
     For NeighborHash, neighbours and steps are timed; for training by labels, all of it on a few

@@ -20,7 +20,7 @@ class Numbered(Protocol):
 
 
 AnyReport = TypeVar("AnyReport", bound="Numbered")
-FEW_ITERATIONS = 5  # of MAC, where it ends as soon as it gains little
+N_LIKELY_ITERATIONS = 5  # of MAC, where it ends as soon as it gains little
 
 
 @contextmanager
@@ -87,7 +87,7 @@ def show(
     `listener` hears of the loops inside a step. Where MAC `ends_early`, as soon as it gains little,
     the time left is that of a few of its steps.
     """
-    likely = min(FEW_ITERATIONS, max_iter) if ends_early else max_iter
+    likely = min(N_LIKELY_ITERATIONS, max_iter) if ends_early else max_iter
     with new_bar(listener=listener) as bar:
         total = 1 + max_iter + more
         task = bar.add_task("", total=total, stage="two-step", likely=1 + likely + more)

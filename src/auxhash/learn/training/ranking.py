@@ -23,7 +23,7 @@ from auxhash.compute.neighbors import Metric
 from auxhash.compute.registry import register
 from auxhash.learn.relevance import Relevance
 from auxhash.learn.smooth.gradient import GradientDescent
-from auxhash.learn.smooth.rank import BATCH_SIZE, SAMPLE, Rank
+from auxhash.learn.smooth.rank import BATCH_SIZE, SAMPLE_SIZE, Rank
 from auxhash.learn.smooth.similar import Asked, Neighbors, Partners, Relevant
 from auxhash.learn.smooth.tables import (
     Asker,
@@ -50,7 +50,7 @@ from auxhash.model.tables import TableFunction
 from auxhash.search.index import HammingIndex
 from auxhash.search.index.tables import Tables, tables_from_outputs
 
-REPORTS = 50  # times that the rank is measured, and that a run can be stopped or go on
+N_REPORTS = 50  # times that the rank is measured, and that a run can be stopped or go on
 STEEPNESS = 1.0, 10.0  # of tanh, in the first step and in the last
 RATE = 0.01  # length of the first step
 # The same of the steps that learn tables as well.
@@ -109,7 +109,7 @@ class RankSettings:
     device: Device = CPU
     verbose: int = 0
     batch: int = BATCH_SIZE
-    sample: int = SAMPLE
+    sample: int = SAMPLE_SIZE
     prefixes: tuple[int, ...] = ()
     query_function: SVMHash | NetworkHash | None = None  # to learn tables with; None learns none
     table_steps: int = 0
@@ -193,8 +193,7 @@ class Judge:
 
 def as_bits(outputs: Single) -> Single:
     """Return -1 and +1 by the sign of outputs."""
-    bits: Single = np.where(outputs < 0, np.float32(-1), np.float32(1))
-    return bits
+    return np.where(outputs < 0, np.float32(-1), np.float32(1))
 
 
 N_GENERATORS = 5  # of random numbers, one for each part of a run that draws some
@@ -290,7 +289,7 @@ class RankTraining:
             self._restore(saved)
         settings, steps = self.settings, self._noted(self._steps(history), history)
         total = settings.n_steps + settings.table_steps
-        pressed = drive(steps, total, REPORTS, _describe, settings.verbose)
+        pressed = drive(steps, total, N_REPORTS, _describe, settings.verbose)
         h = self._learnt()
         return RankResult(h, self._tables(h), history, self.n_points, self.held_out, pressed)
 
@@ -328,7 +327,7 @@ class RankTraining:
 
     def _stage(self, first: int, n_steps: int, done: int) -> Iterator[RankStep]:
         """The reports of `n_steps` steps from `first` on, without those that are done."""
-        ends = np.unique(np.linspace(0, n_steps, REPORTS + 1).astype(int))
+        ends = np.unique(np.linspace(0, n_steps, N_REPORTS + 1).astype(int))
         for start, stop in pairwise(ends.tolist()):
             if first + start < done:
                 continue
@@ -350,7 +349,7 @@ class RankTraining:
         n_dims = max(b, min(F.shape[1] - 1, MAX_DIMS))
         self.query_h = asking(h, query_function, self.X, n_dims, self.asking)
         with threads.pool():
-            smooth = cast("Smooth", device.carry(self.query_h).smooth(F, self.asking))
+            smooth = device.carry(self.query_h).smooth(F, self.asking)
         self.asker = Asker(smooth, codebook_of_bits(b, n_dims, self.asking))
         n_steps, prefixes = settings.table_steps, settings.prefixes or (b,)
         rank = TableRank(

@@ -10,7 +10,7 @@ import math
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from itertools import chain, islice
-from typing import Any, Literal, NamedTuple
+from typing import Literal, NamedTuple
 
 import numpy as np
 
@@ -19,7 +19,7 @@ from auxhash.compute import clock, context
 from auxhash.compute.arrays import AnyArray
 from auxhash.compute.device import CPU, Device
 from auxhash.compute.peers import peers
-from auxhash.learn.smooth import REPORTS, Refine
+from auxhash.learn.smooth import N_REPORTS, Refine
 from auxhash.learn.training import interrupt, progress
 from auxhash.learn.training.checkpoint import Checkpoint, Saved
 from auxhash.learn.training.validation import (
@@ -34,6 +34,7 @@ from auxhash.mac import hashfunctions, loop, zstep
 from auxhash.mac.affinity import Affinity, gpu
 from auxhash.mac.hashfunctions import HashFunction
 from auxhash.mac.loop import MAC, State, Step, Validate
+from auxhash.mac.losses import LossLike
 
 Steps = Iterable[tuple[Step, State]]
 
@@ -46,7 +47,7 @@ class Settings:
     """Settings of a run. The estimator has checked every field."""
 
     n_bits: int
-    loss: Any
+    loss: LossLike
     algorithm: MAC
     hash_function: HashFunction  # to be prepared; or learnt before, to go on from
     n_similar: int | None = 100
@@ -142,7 +143,7 @@ class Training:
         """h, h(X) and L(h): of the lowest accepted step, or of the last, if that is to be kept."""
         last: list[State] = []
         step, state = loop.lowest(_noted(steps, last))
-        completed = sum(past.mu == np.inf for past in history) == REPORTS
+        completed = sum(past.mu == np.inf for past in history) == N_REPORTS
         refined = completed and self.refine is not None and self.refine.keep == "refined"
         if refined or self._returns_last():
             [state] = last
@@ -229,10 +230,10 @@ class Training:
         """The steps, passed through the checkpoint and the progress bar, if there are any."""
         steps = self.steps()
         if self.checkpoint is not None:
-            steps = self.checkpoint.keep(steps, self.solving, self.settings.device.bring)
+            steps = self.checkpoint.keep(steps, self.solving, self.settings.device)
         if self.settings.verbose:
             algorithm = self.algorithm
-            more = 0 if self.refine is None else REPORTS
+            more = 0 if self.refine is None else N_REPORTS
             alone = self.settings.two_step or self.settings.end_to_end
             max_iter = 0 if alone else algorithm.max_iter
             path = self.problem.last_mu, algorithm.alpha, max_iter
@@ -257,8 +258,7 @@ class Training:
         """The codes `init`, those of the hash function to go on from, or random ones."""
         settings, shape = self.settings, (len(self.points.X), self.settings.n_bits)
         if self.points.init is not None:
-            init: Codes = settings.device.put(self.points.init)
-            return init
+            return settings.device.put(self.points.init)
         if settings.going_on:
             old = hashfunctions.codes(self.h, self.F)
             if old.shape != shape:
@@ -267,8 +267,7 @@ class Training:
                 )
             return old
         random = settings.device.put(rng.integers(0, 2, shape, dtype=np.int8))
-        codes: Codes = (2 * random - 1).astype(np.int8)
-        return codes
+        return (2 * random - 1).astype(np.int8)
 
     def _validation(self, held_out: HeldOut | None) -> Validate | None:
         validation = self.settings.validation

@@ -13,8 +13,8 @@ from auxhash.compute.arrays import AnyArray, Array, Numbers
 from auxhash.compute.device import CPU, Device
 from auxhash.compute.neighbors import Metric
 
-PER_POINT = 20  # queries at most: beyond, they gain little
-SPREAD = 0.7  # of the differences that are added, as a share
+MAX_QUERIES_PER_POINT = 20  # queries at most: beyond, they gain little
+ADDED_SHARE = 0.7  # of the differences that are added, as a share
 
 
 class SyntheticQueries(NamedTuple):
@@ -31,7 +31,7 @@ def n_queries(n: int, max_pairs: float, drawn: int) -> int:
         max_pairs: distances between a query and a point that may be computed for them.
         drawn: points that all steps together draw as queries.
     """
-    useful = min(PER_POINT * n, int(max_pairs // n), drawn)
+    useful = min(MAX_QUERIES_PER_POINT * n, int(max_pairs // n), drawn)
     return useful if useful >= n else 0
 
 
@@ -50,7 +50,7 @@ def around(
     points = neighbors.normalized(X) if metric == "cosine" else X.astype(np.float64)
     i = rng.integers(0, len(X), n)
     one, other = (nearest[i, rng.integers(0, nearest.shape[1], n)] for _ in range(2))
-    queries = points[i] + SPREAD * (points[one] - points[other])
+    queries = points[i] + ADDED_SHARE * (points[one] - points[other])
     k = nearest.shape[1]
     if device is CPU:
         return SyntheticQueries(queries, neighbors.nearest(X, queries, k, metric)[0])

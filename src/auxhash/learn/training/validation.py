@@ -71,6 +71,9 @@ class Validation:
                 )
 
 
+ValidationLike = float | tuple[ArrayLike, ArrayLike] | Validation | None
+
+
 class HeldOut(NamedTuple):
     """Points held out: features, labels and judged pairs; None where there are none."""
 

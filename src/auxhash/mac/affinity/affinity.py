@@ -5,7 +5,7 @@ y and weight. The other columns are made from these when they are asked for.
 """
 
 from collections.abc import Callable
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -129,7 +129,7 @@ class Affinity:
     def __repr__(self) -> str:
         return f"Affinity({len(self)} pairs of {self.n_points} points, y is a {self.kind})"
 
-    def __getstate__(self) -> dict[str, Any]:
+    def __getstate__(self) -> dict[str, object]:
         """Pickle without the cached columns: they are computed again when asked for."""
         return {**vars(self), "_kept": {}}
 
@@ -327,7 +327,7 @@ def _rise(starts: AnyArray, j: AnyArray) -> bool:
 
 
 @kernel
-def _distinct(y: AnyArray, weight: AnyArray, most: int) -> Any:
+def _distinct(y: AnyArray, weight: AnyArray, most: int) -> tuple[Array, NDArray[np.uint8]]:
     """The distinct (y, weight) and the row of each pair among them; no rows if more than `most`."""
     rows = np.empty((most, 2))
     number = np.zeros(len(y), np.uint8)

@@ -1,6 +1,6 @@
 """Random draws of similar and dissimilar points, for each point of a set."""
 
-from typing import Any
+from collections.abc import Callable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -125,7 +125,9 @@ def by_rank(
             far[t] += np.searchsorted(below, far[t], "right")
 
 
-def draw(n: int, widths: tuple[int, int], kernel: Any, *args: Any) -> tuple[DrawnTable, DrawnTable]:
+def draw(
+    n: int, widths: tuple[int, int], kernel: Callable[..., None], *args: object
+) -> tuple[DrawnTable, DrawnTable]:
     """Run a drawing kernel over all points: the similar table, then the dissimilar one.
 
     What a point draws takes time in proportion to what it draws, whatever the number of points.

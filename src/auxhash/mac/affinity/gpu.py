@@ -4,6 +4,7 @@ import warnings
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from auxhash.compute import checks, random
 from auxhash.compute.arrays import AnyArray, Array, Numbers
@@ -14,7 +15,7 @@ from auxhash.mac.affinity.folding import SIGNS
 
 N_THREADS = 1 << 14  # that draw at the same time
 BYTES_PER_EDGE = 5  # bytes: a partner, and the row of its (y, weight)
-MAX_DRAWS = 1 << 12  # of a point; more are drawn by the processor
+MAX_DRAWS_PER_POINT = 1 << 12  # of a point; more are drawn by the processor
 SIGN_ROWS = np.array([(y, 1.0) for y in SIGNS])  # (y, weight) of dissimilar and similar draws
 POINTS_PER_STEP = 1 << 14  # points whose edges are counted at once
 COLUMNS = ("j", "row", "rows", "_i", "_starts", "_y", "_weight", "_kept")  # of an `Affinity`
@@ -28,7 +29,7 @@ def from_labels(
     rng: np.random.Generator,
 ) -> Affinity:
     """Draw pairs as `affinity.from_labels`; on the GPU if y is (n,) and draws are few."""
-    few = n_similar and n_dissimilar and max(n_similar, n_dissimilar) <= MAX_DRAWS
+    few = n_similar and n_dissimilar and max(n_similar, n_dissimilar) <= MAX_DRAWS_PER_POINT
     if y.ndim != 1 or not few:
         return build.from_labels(y, n_similar, n_dissimilar, rng)
     assert n_similar is not None
@@ -40,9 +41,9 @@ def from_labels(
 class DrawnEdges(NamedTuple):
     """Neighbour lists as in `zstep.problem.Edges`; a pair drawn by both points is in them twice."""
 
-    indptr: Any  # (n + 1,), int64
-    indices: Any  # (edges,), uint32
-    row: Any  # (edges,), uint8
+    indptr: Numbers  # (n + 1,)
+    indices: NDArray[np.uint32]  # (edges,)
+    row: NDArray[np.uint8]  # (edges,)
 
 
 class DeviceAffinity(Affinity):
@@ -86,7 +87,7 @@ class DeviceAffinity(Affinity):
         counts = device.zeros(n, np.int64)
         nothing = np.uint64(0)  # a pointer to nowhere
 
-        def draw(*out: Any) -> None:
+        def draw(*out: object) -> None:
             sets.fill(0)
             kernels("by_class", n_threads // width, *arguments, *out)
 
@@ -132,7 +133,7 @@ class LaterAffinity(Affinity):
 
     by_class = True
 
-    def __init__(self, drawn_as: tuple[Any, ...], groups: Numbers) -> None:
+    def __init__(self, drawn_as: tuple[AnyArray, int, int, np.uint64], groups: Numbers) -> None:
         self.kind, self.n_points, self.groups = "similarity", len(groups), groups
         self._drawn_as = drawn_as
 

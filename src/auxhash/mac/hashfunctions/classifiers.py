@@ -34,7 +34,7 @@ class Constant:
 class ClassifierHash(BaseHash):
     """One clone of `classifier` per bit: +1 where its decision value is not negative."""
 
-    classifier: Any
+    classifier: object
     map: FeatureMap = field(default_factory=Scaled)
     seed: int = 0
     fitted: tuple[Any, ...] = ()
@@ -61,7 +61,7 @@ class ClassifierHash(BaseHash):
     ) -> "ClassifierHash":
         fitted = list(self.fitted or [None] * Z.shape[1])
 
-        def train(k: int) -> Any:
+        def train(k: int) -> object:
             return self._train(F, Z[:, k], None if weight is None else weight[:, k], k)
 
         with threads.pool() as run:
@@ -69,7 +69,7 @@ class ClassifierHash(BaseHash):
                 fitted[k] = classifier
         return replace(self, fitted=tuple(fitted))
 
-    def _train(self, F: Matrix, z: Codes, weight: Array | None, k: int) -> Any:
+    def _train(self, F: Matrix, z: Codes, weight: Array | None, k: int) -> object:
         from sklearn.base import clone
 
         if (z == z[0]).all():

@@ -27,7 +27,7 @@ from auxhash.compute.kernels import kernel
 from auxhash.compute.peers import peers
 
 MAX_POINTS_PER_FEATURE = 4  # up to which the products of all pairs of points are kept
-CG_OPERATIONS = 20  # operations per feature of a point: about five steps of conjugate gradients
+CG_OPERATIONS_PER_FEATURE = 20  # of a point: about five steps of conjugate gradients
 MAX_KEPT_BYTES = 1 << 28  # bytes of the sums F'DF that are kept, at most
 ROWS_PER_TASK = 512  # of the products, per task of a thread
 
@@ -50,7 +50,7 @@ class ExactSteps:
         """Return a mask (b,) of bits with so few points inside that they need only exact steps."""
         count = (inside != 0).sum(axis=0, dtype=np.float64)
         cost = self._by_points_cost(count)
-        return np.asarray(cost <= CG_OPERATIONS * self.F.shape[0] * self.F.shape[1])
+        return np.asarray(cost <= CG_OPERATIONS_PER_FEATURE * self.F.shape[0] * self.F.shape[1])
 
     def cost(self, inside: Array) -> Array:
         """Estimate the operations (b,) of each first step; columns of `inside` (n, b) are D."""
@@ -162,7 +162,7 @@ class JoinedSteps:
         """Return a mask (b,) of bits with few points inside, in all parts together."""
         count = peers().sum((inside != 0).sum(axis=0, dtype=np.float64))
         cost = _by_points_cost(count, len(self.gram), known=False)
-        return np.asarray(cost <= CG_OPERATIONS * self.n * len(self.gram))
+        return np.asarray(cost <= CG_OPERATIONS_PER_FEATURE * self.n * len(self.gram))
 
     def cost(self, inside: Array) -> Array:
         """Return infinity: bits with more than a few points inside have no exact step."""

@@ -5,9 +5,10 @@ gives the SVM's C and the bias the same meaning for any data.
 """
 
 from dataclasses import dataclass, field, replace
-from typing import Any, ClassVar, Protocol
+from typing import ClassVar, Protocol
 
 import numpy as np
+from numpy.typing import DTypeLike
 
 from auxhash.compute import device as devices
 from auxhash.compute import threads
@@ -28,12 +29,12 @@ from auxhash.compute.peers import peers, share
 from auxhash.compute.registry import register
 
 FREE_MEMORY_SHARE = 0.2  # of a GPU's free memory, that features in both precisions may take
-SINGLE_SHARE = 0.4  # that those in single precision alone may take
+SINGLE_MEMORY_SHARE = 0.4  # that those in single precision alone may take
 TINY = float(np.finfo(np.float32).tiny)
 MAX_BYTES = 1 << 28  # bytes of the features of all parts; of more, rows are computed when needed
 MIN_POINTS_PER_FEATURE = 8  # of features that are computed when needed
 POINTS_PER_CHUNK = 4096  # points whose features are computed at once
-WIDTH_SAMPLE = 300  # points whose mean distance is the width of radial basis functions
+N_WIDTH_POINTS = 300  # points whose mean distance is the width of radial basis functions
 
 
 class FeatureMap(Protocol):
@@ -56,7 +57,7 @@ def rows_of(features: FeatureMap, X: AnyArray, width: int) -> Matrix | None:
     if not isinstance(features, Scaled | Unit):
         return None
 
-    def make(rows: Numbers | slice, dtype: Any = np.float64) -> AnyArray:
+    def make(rows: Numbers | slice, dtype: DTypeLike = np.float64) -> AnyArray:
         chosen = X[rows]
         out: AnyArray = device.empty((len(chosen), width), dtype)
         features.into(chosen, out[:, :-1])
@@ -75,7 +76,7 @@ def rows_of(features: FeatureMap, X: AnyArray, width: int) -> Matrix | None:
     if n * width * 12 <= FREE_MEMORY_SHARE * device.free():
         F = make(slice(None))
         return Resident(F, F.astype(np.float32))
-    if n * width * 4 <= SINGLE_SHARE * device.free():
+    if n * width * 4 <= SINGLE_MEMORY_SHARE * device.free():
         kept: Single = device.empty((n, width), np.float32)
         for rows in threads.chunks(n, device.rows(POINTS_PER_CHUNK, width)):
             kept[rows] = single(rows)
@@ -196,7 +197,7 @@ class RadialBasis:
         scaled = self.scaled.fit(X, rng)
         drawn = np.sort(rng.permutation(len(X))[: share(self.n_centers, len(X))])
         chosen = devices.of(X).put(drawn)
-        first = peers().join(scaled(X[: share(WIDTH_SAMPLE, len(X))]))
+        first = peers().join(scaled(X[: share(N_WIDTH_POINTS, len(X))]))
         distance = np.sqrt(squared_distances(first, first))
         pairs = len(first) * (len(first) - 1)
         sigma = float(distance.sum() / pairs) if distance.any() else 1.0

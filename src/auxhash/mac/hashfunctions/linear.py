@@ -54,8 +54,7 @@ class SVMHash(BaseHash):
 
         with threads.pool() as run:
             parts = Chunks(len(X), devices.of(X).rows(POINTS_PER_TASK, X.shape[1]), run)
-            features: Array = parts.join(compute)
-        return features
+            return parts.join(compute)
 
     def training_features(self, X: AnyArray) -> Matrix:
         computed = rows_of(self.map, X, X.shape[1] + 1)
@@ -68,8 +67,7 @@ class SVMHash(BaseHash):
         W = self.W
         with threads.pool() as run:
             parts = Chunks(len(X), devices.of(X).rows(POINTS_PER_TASK, X.shape[1]), run)
-            outputs: Array = parts.join(lambda rows: with_one(self.map(X[rows])) @ W)
-        return outputs
+            return parts.join(lambda rows: with_one(self.map(X[rows])) @ W)
 
     def hyperplanes(self) -> Hyperplanes | None:
         """Return hyperplanes that give the signs of `outputs` faster; None unless linear in X."""
@@ -107,8 +105,7 @@ class SVMHash(BaseHash):
         W = self.W
         with threads.pool() as run:
             parts = Chunks(len(F), devices.of(F).rows(POINTS_PER_TASK, F.shape[1]), run)
-            outputs: Array = parts.join(lambda rows: F[rows] @ W)
-        return outputs
+            return parts.join(lambda rows: F[rows] @ W)
 
 
 def linear(C: float = 100.0) -> SVMHash:

@@ -10,7 +10,7 @@ import numpy as np
 from auxhash.codes import Codes
 from auxhash.compute import device as devices
 from auxhash.compute.arrays import AnyArray, Array, Matrix, Numbers
-from auxhash.compute.parts import Parts
+from auxhash.compute.parts import Chunks
 
 MIN_LENGTHS, MAX_LENGTHS = 4, 50  # of a step that are tried, at least and at most
 MIN_ROWS_PER_BLOCK, MAX_BLOCKS = 64, 1024  # of a GPU that sums over points
@@ -19,7 +19,7 @@ MIN_ROWS_PER_BLOCK, MAX_BLOCKS = 64, 1024  # of a GPU that sums over points
 class Margins:
     """Margins for codes Z (n, b) and features F (n, F); s (n, b) or (1, 1) weighs points."""
 
-    def __init__(self, F: Matrix, Z: Codes, s: Array | None, parts: Parts) -> None:
+    def __init__(self, F: Matrix, Z: Codes, s: Array | None, parts: Chunks) -> None:
         self.F, self.parts, self.device = F, parts, devices.of(F)
         self.Z: AnyArray = Z
         self.s = self.device.put(np.ones((1, 1))) if s is None else s
@@ -91,7 +91,7 @@ class Margins:
 class DeviceMargins(Margins):
     """Margins on a GPU, whose kernels take codes in double precision."""
 
-    def __init__(self, F: Matrix, Z: Codes, s: Array | None, parts: Parts) -> None:
+    def __init__(self, F: Matrix, Z: Codes, s: Array | None, parts: Chunks) -> None:
         super().__init__(F, Z, s, parts)
         self.Z = Z.astype(np.float64)
 
@@ -117,7 +117,7 @@ class DeviceMargins(Margins):
                 break
         return length
 
-    def _partial(self, M: Array, kinds: int) -> Any:
+    def _partial(self, M: Array, kinds: int) -> Array:
         """Return a buffer for the sums of each block."""
         return self.device.empty((-(-len(M) // _rows_per_block(len(M))), kinds, M.shape[1]))
 

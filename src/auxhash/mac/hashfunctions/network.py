@@ -215,11 +215,10 @@ class NetworkHash(BaseHash):
             parts = Chunks(
                 len(F), devices.of(F).rows(POINTS_PER_TASK, V.shape[1] + F.shape[1]), run
             )
-            layer: Array = parts.join(compute)
-        return layer
+            return parts.join(compute)
 
 
-def _check_layer(n_hidden: Any, dropout: Any, noise: Any) -> None:
+def _check_layer(n_hidden: object, dropout: object, noise: object) -> None:
     if n_hidden is not None:
         integer("n_hidden", n_hidden, 1, instead=" or None")
     if noise is not None:

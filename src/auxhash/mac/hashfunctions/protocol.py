@@ -6,7 +6,7 @@ All else is in `BaseHash`, with the defaults: derive from it to override some of
 """
 
 import os
-from typing import Any, Protocol, Self, TypeGuard
+from typing import Protocol, Self, TypeGuard
 
 import numpy as np
 
@@ -90,7 +90,7 @@ class BaseHash(HashFunction):
         """Return `learnt`, of the same kind, with the settings of this one, for a warm start."""
         return learnt
 
-    def alternatives(self, original: Any) -> list[Self]:
+    def alternatives(self, original: HashFunction) -> list[Self]:
         """Return other forms to choose among on held-out points, as far as `original` leaves open.
 
         `original` is the hash function as it was before it was prepared.
@@ -101,7 +101,7 @@ class BaseHash(HashFunction):
         """Return n zero points of the shape and type it was prepared for; None for plain rows."""
         return None
 
-    def unstored(self) -> dict[str, Any]:
+    def unstored(self) -> dict[str, object]:
         """Return the fields that no file stores, by name: code."""
         return {}
 
@@ -140,22 +140,22 @@ def with_defaults(h: HashFunction) -> BaseHash:
     return h if isinstance(h, BaseHash) else PlainHash(h)
 
 
-def is_hash_function(candidate: Any) -> TypeGuard[HashFunction]:
+def is_hash_function(candidate: object) -> TypeGuard[HashFunction]:
     return _has(candidate, "prepare", "features", "refit", "take", "decision")
 
 
-def is_smooth(h: Any) -> TypeGuard[SmoothHashFunction]:
+def is_smooth(h: object) -> TypeGuard[SmoothHashFunction]:
     return _has(h, "smooth", "moved")
 
 
-def is_started_linearly(h: Any) -> TypeGuard[StartedLinearly]:
+def is_started_linearly(h: object) -> TypeGuard[StartedLinearly]:
     return is_smooth(h) and _has(h, "with_linear")
 
 
-def is_shared(h: Any) -> bool:
+def is_shared(h: object) -> bool:
     return isinstance(h, BaseHash) and h.shared
 
 
-def _has(candidate: Any, *methods: str) -> bool:
+def _has(candidate: object, *methods: str) -> bool:
     """Return True if it has these methods; isinstance would not see those of a `__getattr__`."""
     return all(callable(getattr(candidate, name, None)) for name in methods)

@@ -10,7 +10,7 @@ from auxhash.compute import deadline
 from auxhash.compute import device as devices
 from auxhash.compute.arrays import Array, Matrix
 
-SAMPLE_POINTS, ITQ_ITERATIONS = 20_000, 50  # of points, and of ITQ, that a start is worth
+SAMPLE_POINTS, N_ITQ_ITERATIONS = 20_000, 50  # of points, and of ITQ, that a start is worth
 MIN_VARIANCE = 1e-12  # variance, relative to the largest, up to which it is only rounding
 
 
@@ -70,6 +70,6 @@ def projections(F: Matrix, b: int, rng: np.random.Generator) -> Array:
     X = np.ascontiguousarray(device.fetch(F[device.put(rows)])[:, :-1])
     n = min(b, X.shape[1])
     mean, axes = principal_axes(X, n, "ITQ")
-    R = quantize((X - mean) @ axes, random_rotation(n, rng), ITQ_ITERATIONS)[0]
+    R = quantize((X - mean) @ axes, random_rotation(n, rng), N_ITQ_ITERATIONS)[0]
     W = axes @ np.hstack([R, rng.standard_normal((n, b - n))])
     return np.vstack([W, -mean @ W])

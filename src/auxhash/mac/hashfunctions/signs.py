@@ -18,6 +18,8 @@ from auxhash.compute import threads
 from auxhash.compute.arrays import AnyArray, Array
 from auxhash.compute.kernels import intrinsic, kernel
 
+FloatType = np.dtype[np.float32] | np.dtype[np.float64]
+
 SINGLE, DOUBLE = np.dtype(np.float32), np.dtype(np.float64)
 SINGLE_TYPES = (np.float32, np.float16, np.uint8, np.int8, np.uint16, np.int16)
 SLOP = 1.02  # factor on every bound: products of roundings, and the rounding of the bounds
@@ -29,7 +31,7 @@ LARGEST = {SINGLE: 2.0**120, DOUBLE: 2.0**1000}  # sums up to here are far from 
 CACHE_BYTES = 1 << 20  # bytes of points and products that are made at once: few enough to be cached
 MIN_POINTS = 256  # points that are multiplied at once, however long they are; a power of 2, as all
 PRODUCTS_COMPARED = 16  # products that are compared at once
-GROWN, FAR = 1.1, 4.0  # bounds are for points so much longer than these, and for no less
+GROWTH, SHRINKAGE = 1.1, 4.0  # bounds are for points so much longer than these, and for no less
 TOO_NEAR = GIVEN_UP = -1  # sentinels of kernels, where bounds are not enough
 MAX_OPEN_SHARE = 1 / 32  # of products; if more are open, computing all anew is quicker
 
@@ -41,7 +43,7 @@ class Hyperplanes:
     Columns of V are those of W times powers of 2, so that their largest entries are about 1.
     """
 
-    V: dict[Any, list[AnyArray]]  # by precision: (D, b), in blocks of rows
+    V: dict[FloatType, list[AnyArray]]  # by precision: (D, b), in blocks of rows
     rows: Array  # (b, D): V transposed
     threshold: Array  # (b,); infinite for a bit that does not depend on x
     norm: Array  # (b,): of the columns of V
@@ -101,7 +103,7 @@ class Hyperplanes:
         packed = self._codes(X, SINGLE, rooms) if X.dtype in SINGLE_TYPES else None
         return self._codes(X, DOUBLE, rooms) if packed is None else packed
 
-    def _codes(self, X: AnyArray, dtype: np.dtype[Any], rooms: "Rooms") -> Packed | None:
+    def _codes(self, X: AnyArray, dtype: FloatType, rooms: "Rooms") -> Packed | None:
         """Return packed codes from products in one precision; None if too many are undecided."""
         n_bits = len(self.threshold)
         room = rooms.get(dtype.name)
@@ -129,13 +131,13 @@ class Hyperplanes:
                 return np.inf
             n_done, n_anew = n_done + more, n_anew + anew
             if not room.is_for(square):
-                length = GROWN * room.length(square)
+                length = GROWTH * room.length(square)
                 if not self._stays_finite(length, dtype):
                     return np.inf
                 room.set_bounds(length, self._bounds(length, dtype), self._own_bounds(length))
         return n_anew
 
-    def _stays_finite(self, length: float, dtype: np.dtype[Any]) -> bool:
+    def _stays_finite(self, length: float, dtype: FloatType) -> bool:
         """Return True if no sum can overflow, here or in the outputs; False for NaN."""
         furthest = length + abs(self.low)
         sums = furthest, furthest / self.width, furthest * self.steep + self.level
@@ -147,7 +149,7 @@ class Hyperplanes:
         """Return the thresholds of outputs computed anew, and the errors around them."""
         return self.threshold, length * self.slope + self.offset
 
-    def _bounds(self, length: float, dtype: np.dtype[Any]) -> tuple[AnyArray, AnyArray]:
+    def _bounds(self, length: float, dtype: FloatType) -> tuple[AnyArray, AnyArray]:
         """Return bounds: products below the first, or above the second, are decided."""
         slope, offset = self.slope, self.offset
         if dtype == SINGLE:
@@ -164,7 +166,7 @@ class Hyperplanes:
         return np.nextafter(lower, -infinity), np.nextafter(upper, infinity)
 
 
-def _read_only(X: AnyArray, dtype: np.dtype[Any]) -> AnyArray:
+def _read_only(X: AnyArray, dtype: FloatType) -> AnyArray:
     """Return X in this precision and read-only, so that kernels are compiled for one kind."""
     points = np.require(np.asarray(X), dtype, ["C", "ALIGNED"]).view()
     points.flags.writeable = False
@@ -174,7 +176,7 @@ def _read_only(X: AnyArray, dtype: np.dtype[Any]) -> AnyArray:
 class Room:
     """Reusable buffer for the products of a chunk of points, with their bounds."""
 
-    def __init__(self, n_bits: int, n_features: int, dtype: np.dtype[Any]) -> None:
+    def __init__(self, n_bits: int, n_features: int, dtype: FloatType) -> None:
         n_cached = CACHE_BYTES // ((n_features + n_bits) * dtype.itemsize)
         self.n_bits, self.n_points = n_bits, max(MIN_POINTS, 1 << n_cached.bit_length() >> 1)
         # One after the other, and a few more: the last ones are read sixteen at a time, too.
@@ -198,7 +200,7 @@ class Room:
         longest = length / SLOP
         # An infinite square would be that of any point.
         most = min(longest * longest, LARGEST_DOUBLE)
-        self.squares = most / FAR**2 - self.lost, most - self.lost
+        self.squares = most / SHRINKAGE**2 - self.lost, most - self.lost
 
     def is_for(self, square: float) -> bool:
         """Return True if the bounds suit points of which the longest has this squared length."""

@@ -21,7 +21,7 @@ from auxhash.compute.peers import peers
 
 POINTS_PER_TASK = 2048  # points per task of a thread
 POINTS_PER_GROUP = 125  # points of a batch that leave out the same units
-NOISE_POOL = 1 << 21  # normal numbers, of which groups take a part: to draw them takes long
+N_POOLED_NUMBERS = 1 << 21  # normal numbers, of which groups take a part: to draw them takes long
 HIDDEN_RATE = 0.1  # of the steps of a hidden layer, relative to those of a linear one
 
 
@@ -153,8 +153,7 @@ class Principal:
             if single is None:
                 exact: Single = (F[rows] - mean).astype(np.float32)
                 return exact
-            points: Single = single(rows) - rough
-            return points
+            return single(rows) - rough
 
         def coordinates(rows: Numbers | slice) -> Single:
             points = centred_features(rows)
@@ -208,7 +207,7 @@ class Principal:
 class SmoothLinear:
     """a = W'x, with decay/2 |W|^2, biases left out, added to the loss."""
 
-    rates = (1.0,)
+    rates: Sequence[float] = (1.0,)
     normalize_every = 1
 
     def __init__(self, F: Matrix, W: Array, decay: float, rng: np.random.Generator) -> None:
@@ -296,7 +295,7 @@ class SmoothNetwork:
         self.W = W[:hidden].astype(np.float32)
         self.L = self.principal.enter(W[hidden:])
         self.parameters = [self.V, self.W, self.L]
-        self.rates = HIDDEN_RATE, HIDDEN_RATE, 1.0
+        self.rates: Sequence[float] = HIDDEN_RATE, HIDDEN_RATE, 1.0
         self.kept: Kept | None = None
         self.normalize()
 
@@ -427,7 +426,7 @@ class ThinnedNetwork(SmoothNetwork):
     def batch(self, rows: Numbers, run: threads.Run) -> Single:
         X = self.principal.take(rows)
         if self.noise and self.normal is None:
-            size = max(NOISE_POOL, 2 * POINTS_PER_GROUP * X.shape[1])
+            size = max(N_POOLED_NUMBERS, 2 * POINTS_PER_GROUP * X.shape[1])
             self.normal = self.device.generator(self.rng).standard_normal(size, np.float32)
         outputs: Single = np.empty_like(X, shape=(len(X), self.W.shape[1]))
         chunks = threads.chunks(len(X), POINTS_PER_GROUP)

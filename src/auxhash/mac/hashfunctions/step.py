@@ -73,7 +73,7 @@ def started(
     return cast("SmoothHashFunction", h)
 
 
-def get(hash_function: Any, C: float) -> HashFunction:
+def get(hash_function: object, C: float) -> HashFunction:
     """Return a hash function from its name, a scikit-learn classifier or a hash function."""
     if isinstance(hash_function, str):
         one_of("hash_function", hash_function, NAMES, "a scikit-learn classifier")
@@ -99,7 +99,7 @@ def get(hash_function: Any, C: float) -> HashFunction:
     )
 
 
-def renewed(learnt: Any, wanted: Any) -> Any:
+def renewed(learnt: Any, wanted: HashFunction) -> HashFunction:
     """Return a learnt hash function to go on from, with the cost C that is wanted now.
 
     Raises ValueError where another kind of hash function is wanted.
@@ -167,8 +167,7 @@ def encoded(h: HashFunction, X: AnyArray, finite: bool = True) -> Packed:
         return part_codes
 
     with threads.pool() as run:
-        result: Packed = Chunks(len(X), POINTS_PER_TASK, run).join(of_part)
-    return result
+        return Chunks(len(X), POINTS_PER_TASK, run).join(of_part)
 
 
 def _decided(of_chunk: OfChunk, X: AnyArray, finite: bool = True) -> Iterator[Array]:

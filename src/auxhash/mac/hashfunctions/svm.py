@@ -26,7 +26,7 @@ from auxhash.codes import Codes
 from auxhash.compute import context, lapack, threads, underway
 from auxhash.compute import device as devices
 from auxhash.compute.arrays import AnyArray, Array, Computed, Matrix, Numbers, in_memory
-from auxhash.compute.parts import Chunks, Parts
+from auxhash.compute.parts import Chunks
 from auxhash.compute.peers import peers
 from auxhash.mac.hashfunctions import features
 from auxhash.mac.hashfunctions.exact import DeviceSteps, ExactSteps, JoinedSteps
@@ -35,16 +35,16 @@ from auxhash.mac.hashfunctions.margins import DeviceMargins, Margins
 POINTS_PER_TASK = 1024  # points per task of a thread
 TOLERANCE = 1e-5  # estimated distance to the optimum, relative to the objective
 FORCING = 0.1  # relative residual at which a Newton system counts as solved
-NEWTON_STEPS = 300
-EXACT_STEPS = 40  # Newton steps after which only bits with few points inside are solved exactly
-LATE_CG_STEPS = 50  # at most, of the others from then on
+MAX_NEWTON_STEPS = 300
+MAX_EXACT_STEPS = 40  # Newton steps after which only bits with few points inside are solved exactly
+MAX_LATE_CG_STEPS = 50  # of the others from then on
 FEW_INSIDE = 100  # m points inside a margin are few if m^2 is at most this times all points
-SETTLED = 0.1  # share of a step's slope at length 0 that may be left at its end
-CG_STEPS = 12  # at least, that are tried before a system is solved exactly
-CG_STEPS_TOGETHER = 200  # at most, where points are in several parts: then few are solved exactly
-RHO_STEP = 1.15  # factor between the values of rho on a GPU
-NOTHING = 1e-200  # a squared residual that has no digits to lose
-PATIENCE = 1 / 8  # or this share of its operations: most of them are made once, CG's for each step
+SLOPE_LEFT_SHARE = 0.1  # share of a step's slope at length 0 that may be left at its end
+MIN_CG_STEPS = 12  # that are tried before a system is solved exactly
+MAX_CG_STEPS_TOGETHER = 200  # where points are in several parts: then few are solved exactly
+RHO_FACTOR = 1.15  # factor between the values of rho on a GPU
+MIN_SQUARED_RESIDUAL = 1e-200  # a squared residual that has no digits to lose
+CG_OPERATIONS_SHARE = 1 / 8  # or this share of its operations: most come once, CG's for each step
 
 # The weights (F, b) from features, codes, weights of points and weights to start from
 Solve = Callable[[Matrix, Codes, Array | None, Array | None], Array]
@@ -155,7 +155,7 @@ def objective(W: Array, F: Array, Z: Codes, C: float, weight: Array | None = Non
     return value
 
 
-def _gram(F: Matrix, parts: Parts) -> Array:
+def _gram(F: Matrix, parts: Chunks) -> Array:
     """Return F'F over all parts; the part here is cached with features that are computed."""
 
     def product(rows: slice) -> Array:
@@ -177,7 +177,7 @@ class _Newton:
         self, F: Matrix, Z: Codes, C: float, weight: Array | None, run: threads.Run
     ) -> None:
         self.F, self.C, self.run, self.device = F, C, run, devices.of(F)
-        self.parts: Parts = Chunks(len(F), self.device.rows(POINTS_PER_TASK, F.shape[1]), run)
+        self.parts = Chunks(len(F), self.device.rows(POINTS_PER_TASK, F.shape[1]), run)
         here = self.device is devices.CPU
         self.margins = (Margins if here else DeviceMargins)(F, Z, weight, self.parts)
         self.gram = _gram(F, self.parts)
@@ -203,11 +203,11 @@ class _Newton:
         hard = np.zeros(n_bits, np.bool_)  # bits whose systems are solved exactly
         inside: Array = self.device.empty(M.shape)
         farthest = 0.0
-        for number in range(NEWTON_STEPS):
+        for number in range(MAX_NEWTON_STEPS):
             value, gradient = self._evaluate(take(W, todo), M, inside)
             # Exact steps can wander for long where hardly more points are inside than there are
             # features; inexact ones in between end that.
-            early = number < EXACT_STEPS
+            early = number < MAX_EXACT_STEPS
             exact = early and self.exact.any_number
             few = self.exact.few(inside) if early else self._few_inside(inside)
             hard = few | (hard & exact)
@@ -239,7 +239,7 @@ class _Newton:
                 self.margins.take(left)
             if not hard.all():
                 easy = np.flatnonzero(~hard)
-                limit = np.full(len(easy), float(LATE_CG_STEPS))
+                limit = np.full(len(easy), float(MAX_LATE_CG_STEPS))
                 if early:
                     limit = self._patience(cost[easy])
                 # Not a copy of `inside` where it would be all of it: it has a row for each point.
@@ -289,15 +289,15 @@ class _Newton:
 
     def _patience(self, cost: Array) -> Array:
         """Return the most CG steps (b,), for systems whose exact step takes `cost` operations."""
-        limit = np.maximum(CG_STEPS, PATIENCE * cost / self.cg_cost)
-        return np.where(np.isinf(cost), CG_STEPS_TOGETHER, limit)
+        limit = np.maximum(MIN_CG_STEPS, CG_OPERATIONS_SHARE * cost / self.cg_cost)
+        return np.where(np.isinf(cost), MAX_CG_STEPS_TOGETHER, limit)
 
     def _precondition(self, rho: float) -> None:
         """Set the inverse for about this rho."""
         if self.device is not devices.CPU and rho > 0:
             # An inverse takes a GPU as long as many steps. One of few values of rho is likely that
             # of the h step before, and no codes depend on whether it was kept.
-            rho = RHO_STEP ** round(math.log(rho, RHO_STEP))
+            rho = RHO_FACTOR ** round(math.log(rho, RHO_FACTOR))
         if abs(rho - self.rho) > 0.1 * self.rho or not len(self.inverse):
             self.rho, self.inverse = rho, self._inverse(rho)
 
@@ -344,7 +344,7 @@ class _Newton:
         """Find the best length (b,) of each step, and update M."""
         change = self.margins.of(step)
         slope, curve = (W * step).sum(0), (step * step).sum(0)
-        enough = SETTLED * np.abs((gradient * step).sum(0))
+        enough = SLOPE_LEFT_SHARE * np.abs((gradient * step).sum(0))
         length = self.margins.length(M, change, slope, curve, enough, self.C)
         self.parts.each(lambda rows: np.add(M[rows], length * change[rows], out=M[rows]))
         return length
@@ -357,12 +357,12 @@ def _go_along(p: Array, total: Array, step: Array, r: Array, size: Array, factor
     """
     device = devices.of(p)
     if device is not devices.CPU:
-        numbers = np.float64(factor), np.float64(NOTHING), *p.shape
+        numbers = np.float64(factor), np.float64(MIN_SQUARED_RESIDUAL), *p.shape
         device.kernels(__file__)("go_along", p.shape[1], p, total, step, r, size, *numbers)
         return
     product = p + factor * total
     curve = (p * product).sum(0)
-    along = np.divide(size, curve, out=np.zeros_like(size), where=size > NOTHING)
+    along = np.divide(size, curve, out=np.zeros_like(size), where=size > MIN_SQUARED_RESIDUAL)
     step += along * p
     r -= along * product
 

@@ -5,19 +5,18 @@ labels, similar points attract each other by their weight.
 """
 
 import warnings
-from typing import Any
 
 import numpy as np
 from scipy.sparse import coo_array, csr_array
 
 from auxhash.compute import approximate, threads
-from auxhash.compute.arrays import AnyArray
+from auxhash.compute.arrays import AnyArray, Array
 from auxhash.compute.kernels import kernel
 from auxhash.compute.neighbors import scale
 from auxhash.mac.affinity import Affinity
 
 NEIGHBORS_PER_PERPLEXITY = 3  # the Gaussian is 0 beyond so many
-BISECTIONS = 64  # of the width of a Gaussian
+N_BISECTIONS = 64  # of the width of a Gaussian
 ROWS_PER_TASK = 256  # points per task of a thread
 
 
@@ -59,7 +58,7 @@ def _symmetric(P: csr_array) -> csr_array:
 
 
 @kernel
-def _calibrate(squared: Any, entropy: float, P: Any) -> None:
+def _calibrate(squared: Array, entropy: float, P: Array) -> None:
     """Write the Gaussian of each row of squared distances that has this entropy; of sum 1."""
     k = squared.shape[1]
     for n in range(len(squared)):
@@ -67,7 +66,7 @@ def _calibrate(squared: Any, entropy: float, P: Any) -> None:
         mean = squared[n].mean() - nearest
         low, high = 0.0, np.inf
         precision = 1 / mean if mean > 0 else 1.0
-        for _ in range(BISECTIONS):
+        for _ in range(N_BISECTIONS):
             total = weighted = 0.0
             for j in range(k):
                 P[n, j] = np.exp(-precision * (squared[n, j] - nearest))

@@ -10,13 +10,13 @@ would drift apart for ever: a small weight times mean |z|^2, added to its E, kee
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Literal, get_args
+from typing import Literal, get_args
 
 import numpy as np
 from scipy.sparse import csr_array
 
 from auxhash.compute import threads
-from auxhash.compute.arrays import Array
+from auxhash.compute.arrays import AnyArray, Array
 from auxhash.compute.kernels import kernel
 from auxhash.mac.maps import repulsion
 
@@ -76,7 +76,14 @@ class Energy:
 
 @kernel(error_model="numpy")
 def _attract(
-    Z: Any, indptr: Any, indices: Any, p: Any, start: int, stop: int, heavy: bool, gradient: Any
+    Z: Array,
+    indptr: AnyArray,
+    indices: AnyArray,
+    p: Array,
+    start: int,
+    stop: int,
+    heavy: bool,
+    gradient: Array,
 ) -> float:
     """Sum the attraction of these rows; add its gradient."""
     total = 0.0

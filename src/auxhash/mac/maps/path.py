@@ -25,9 +25,9 @@ from auxhash.compute.registry import register
 from auxhash.mac.hashfunctions import HashFunction
 from auxhash.mac.maps.energy import Energy
 
-START = 1e-2  # deviation of the first principal coordinate, where the direct embedding starts
-FIRST_SHARE = 0.01  # of E(Z), that the penalty is at mu_1
-MEMORY = 10  # past steps that L-BFGS makes a step of
+START_DEVIATION = 1e-2  # of the first principal coordinate, where the direct embedding starts
+FIRST_PENALTY_SHARE = 0.01  # of E(Z), that the penalty is at mu_1
+N_STEPS_REMEMBERED = 10  # past steps that L-BFGS makes a step of
 LEAST_GAIN = 1e-6  # of a step, relative to the value; with less, the Z step ends
 
 
@@ -99,7 +99,7 @@ class Path:
         """Return the next mu; `even` is the one at which penalty and E(Z) are equal."""
         if mu:
             return mu * self.alpha
-        return FIRST_SHARE * even if self.mu == "auto" else float(self.mu)
+        return FIRST_PENALTY_SHARE * even if self.mu == "auto" else float(self.mu)
 
 
 def z_step(energy: Energy, Z: Array, F: Array, mu: float, n_steps: int) -> tuple[Array, float]:
@@ -113,7 +113,7 @@ def z_step(energy: Energy, Z: Array, F: Array, mu: float, n_steps: int) -> tuple
         slope = n * slope + 2 * mu * apart
         return n * free_loss + mu * float(np.square(apart).sum()), slope.ravel()
 
-    options = {"maxiter": n_steps, "maxcor": MEMORY, "gtol": 0.0, "ftol": LEAST_GAIN}
+    options = {"maxiter": n_steps, "maxcor": N_STEPS_REMEMBERED, "gtol": 0.0, "ftol": LEAST_GAIN}
     result = minimize(value, Z.ravel(), jac=True, method="L-BFGS-B", options=options)
     Z = result.x.reshape(shape)
     return Z, energy.value(Z)
@@ -135,6 +135,6 @@ def principal(X: Array, n_components: int, rng: np.random.Generator) -> Array:
     known = min(n_components, *X.shape)
     U, S, _ = randomized_svd(X - X.mean(axis=0), known, random_state=int(rng.integers(1 << 31)))
     places = U * S
-    Z = START * START * rng.standard_normal((len(X), n_components))
-    Z[:, :known] += START / (places[:, 0].std() or 1.0) * places
+    Z = START_DEVIATION * START_DEVIATION * rng.standard_normal((len(X), n_components))
+    Z[:, :known] += START_DEVIATION / (places[:, 0].std() or 1.0) * places
     return Z

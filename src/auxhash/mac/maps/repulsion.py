@@ -11,7 +11,6 @@ FIt-SNE and openTSNE; where there would be too many, every pair is computed.
 """
 
 from functools import lru_cache
-from typing import Any
 
 import numpy as np
 import scipy.fft
@@ -24,8 +23,8 @@ ROWS_PER_TASK = 256  # points per task of a thread
 SPACING = 1 / 3  # of the nodes, in units of the kernels' width: the sum is within 0.1%
 MAX_NODES = 1 << 22  # of a grid: a map of 680 x 680
 NODES_STEP = 32  # sizes of grids are about multiples of it: few kernels are transformed
-MARGIN = 2  # nodes beyond the points that their splines reach
-FAR = 40.0  # squared distance beyond which exp(-d) counts as its value there, 4e-18
+N_MARGIN_NODES = 2  # nodes beyond the points that their splines reach
+MAX_SQUARED_DISTANCE = 40.0  # beyond which exp(-d) counts as its value there, 4e-18
 
 
 def exact(Z: Array, heavy: bool) -> tuple[float, Array]:
@@ -43,8 +42,8 @@ def exact(Z: Array, heavy: bool) -> tuple[float, Array]:
 def on_grid(Z: Array, heavy: bool, spacing: float = SPACING) -> tuple[float, Array]:
     """Return R(Z) and its gradient as `exact` does, approximately, for Z of one or two columns."""
     plane = Z if Z.shape[1] == 2 else np.column_stack([Z, np.zeros(len(Z))])
-    first = np.floor(plane.min(axis=0) / spacing) - MARGIN
-    needed = np.floor(plane.max(axis=0) / spacing) + MARGIN + 1 - first
+    first = np.floor(plane.min(axis=0) / spacing) - N_MARGIN_NODES
+    needed = np.floor(plane.max(axis=0) / spacing) + N_MARGIN_NODES + 1 - first
     if needed.prod() > MAX_NODES:
         return exact(Z, heavy)
     shape = tuple(
@@ -83,7 +82,7 @@ def _spectrum(shape: tuple[int, int], spacing: float, heavy: bool) -> tuple[Arra
 @kernel(error_model="numpy")  # a division that may raise is one at a time
 def _exp(squared: float) -> float:
     """Return exp(-squared) to 12 digits, by what a processor computes for several at once."""
-    u = min(squared, FAR) / 1024
+    u = min(squared, MAX_SQUARED_DISTANCE) / 1024
     value = 1 / 720 - u / 5040
     value = 1 / 120 - u * value
     value = 1 / 24 - u * value
@@ -96,7 +95,7 @@ def _exp(squared: float) -> float:
 
 
 @kernel(error_model="numpy")
-def _exact_rows(Z: Any, start: int, stop: int, heavy: bool, gradient: Any) -> float:
+def _exact_rows(Z: Array, start: int, stop: int, heavy: bool, gradient: Array) -> float:
     """Sum the kernel over the pairs of these points with all; write their gradients.
 
     Z and the gradient are (m, n). The inner loops pass over the rows, each with a sum of its own,
@@ -132,7 +131,7 @@ def _exact_rows(Z: Any, start: int, stop: int, heavy: bool, gradient: Any) -> fl
 
 
 @kernel
-def _spline(u: float, weight: Any, slope: Any) -> None:
+def _spline(u: float, weight: Array, slope: Array) -> None:
     """Cubic B-splines of the four nodes around a place u past the second, and their slopes."""
     v = 1 - u
     weight[0], slope[0] = v * v * v / 6, -v * v / 2
@@ -142,7 +141,7 @@ def _spline(u: float, weight: Any, slope: Any) -> None:
 
 
 @kernel
-def _spread(places: Any, density: Any) -> None:
+def _spread(places: Array, density: Array) -> None:
     """Add each point to the nodes around it, on one thread: so the sums have an order."""
     w, v, slope = np.empty(4), np.empty(4), np.empty(4)
     for n in range(len(places)):
@@ -155,7 +154,7 @@ def _spread(places: Any, density: Any) -> None:
 
 
 @kernel
-def _gather(places: Any, potential: Any, near: Any, gradient: Any) -> float:
+def _gather(places: Array, potential: Array, near: Array, gradient: Array) -> float:
     """Sum at the points the potential of all others; write its slope there."""
     w, v, dw, dv = np.empty(4), np.empty(4), np.empty(4), np.empty(4)
     total = 0.0

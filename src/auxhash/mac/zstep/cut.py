@@ -8,7 +8,7 @@ neighbours, and so on; only the points that remain undecided go to max-flow.
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -71,8 +71,7 @@ def survey(bit: BitProblem) -> tuple[Array, bool]:
     edges = bit.graph.edges
 
     def part(rows: slice) -> bool:
-        repels: bool = _survey(rows.start, rows.stop, edges, bit.a, slack)
-        return repels
+        return _survey(rows.start, rows.stop, edges, bit.a, slack)
 
     n_inside = int((edges.within - edges.indptr[:-1]).sum())
     return slack, any(bit.run(part, threads.chunks(len(slack), _points_per_task(bit, n_inside))))
@@ -85,8 +84,7 @@ def blocks(
     n = len(bit.c)
     groups = np.zeros(n, np.int64) if bit.groups is None else bit.groups
     if not repels:
-        by_group: list[Numbers] = bit.graph.derive("groups", lambda: _by_group(groups))
-        return by_group
+        return bit.graph.derive("groups", lambda: _by_group(groups))
     order = shuffle(n)
     order = order[np.argsort(groups[order], kind="stable")]
     grown = _grow(order, groups, overlap, bit.graph.edges, bit.a)
@@ -168,7 +166,7 @@ def _outer_fields(
 
 
 @kernel
-def _grow(order: AnyArray, groups: AnyArray, overlap: bool, edges: Edges, a: Array) -> Any:
+def _grow(order: Numbers, groups: Numbers, overlap: bool, edges: Edges, a: Array) -> list[Numbers]:
     """The points of each block, grown greedily in its group without any repelling pair.
 
     Points that are in no block yet come first, then with `overlap` the others: with or without it,
@@ -179,7 +177,7 @@ def _grow(order: AnyArray, groups: AnyArray, overlap: bool, edges: Edges, a: Arr
     covered = np.zeros(n, np.bool_)
     repelled_by = np.full(n, -1, np.int64)
     members = np.empty(n, np.int64)
-    grown: list[Any] = []
+    grown: list[Numbers] = []
     begin = 0
     while begin < n:
         end = begin
@@ -210,7 +208,7 @@ def _grow(order: AnyArray, groups: AnyArray, overlap: bool, edges: Edges, a: Arr
 @kernel
 def _inner_fields(
     members: AnyArray, place: AnyArray, z: AnyArray, edges: Edges, a: Array, field: Array
-) -> Any:
+) -> Array:
     """Add the couplings to points of the same group outside the block; the slack inside it."""
     indptr, within, indices = edges.indptr, edges.within, edges.indices
     slack = np.empty(len(members))
@@ -236,7 +234,7 @@ def _settle(
     slack: Array,
     edges: Edges,
     a: Array,
-) -> Any:
+) -> NDArray[np.bool_]:
     """Set z of every point of a block whose optimal value is decided; return the undecided.
 
     Adds the couplings to decided members to the linear term `field` of each undecided one, and

@@ -69,8 +69,7 @@ def visit_points(problem: Problem, words: Words, c: Array, run: threads.Run) -> 
     tolerance = ROUNDING * problem.last_mu
 
     def descend(points: NDArray[np.int32]) -> int:
-        flips: int = _descend_points(points, words, c, tolerance, graph.edges, problem.gains)
-        return flips
+        return _descend_points(points, words, c, tolerance, graph.edges, problem.gains)
 
     flips = 0
     for points in underway.each("Z step", colours):

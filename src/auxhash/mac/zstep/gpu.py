@@ -6,39 +6,34 @@ need not be sorted, and the same seed gives the same codes.
 """
 
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from auxhash.codes import Codes, Words
 from auxhash.compute import threads
 from auxhash.compute.arrays import Array, Numbers
-from auxhash.compute.device import CPU, MAX_THREADS_PER_BLOCK, THREADS_PER_BLOCK, Device
+from auxhash.compute.device import CPU, MAX_THREADS_PER_BLOCK, THREADS_PER_BLOCK, Device, Kernels
 from auxhash.mac.affinity import Affinity
 from auxhash.mac.affinity.gpu import SIGN_ROWS, DeviceAffinity
-from auxhash.mac.losses import Loss, get, tabulate, tabulate_rows
+from auxhash.mac.losses import LossLike, get, tabulate, tabulate_rows
 from auxhash.mac.zstep import descent, problem
 from auxhash.mac.zstep.descent import visit_points
 from auxhash.mac.zstep.graph import Edges, graph_of
 from auxhash.mac.zstep.problem import ROUNDING, Differences, Problem, differences_of
 
-GRID = 40  # binary digits of the entries of a table, below the largest
-DIGITS = 52  # of a double
+N_GRID_DIGITS = 40  # binary digits of the entries of a table, below the largest
+N_DOUBLE_DIGITS = 52  # of a double
 MAX_SHARED_POINTS = 512  # of a colour; so few keep a GPU busy only if threads share a point
 # Threads per point: as many as leave room for all points of a colour.
-SHARING = (MAX_THREADS_PER_BLOCK, MAX_THREADS_PER_BLOCK // 2, THREADS_PER_BLOCK)
+THREADS_PER_POINT = (MAX_THREADS_PER_BLOCK, MAX_THREADS_PER_BLOCK // 2, THREADS_PER_BLOCK)
 
 
 class DeviceProblem(Problem):
     """L_P over codes in the memory of a GPU; see `Problem`."""
 
-    def __init__(
-        self,
-        affinity: Affinity,
-        loss: str | Loss,
-        n_bits: int,
-        device: Device,
-    ) -> None:
+    def __init__(self, affinity: Affinity, loss: LossLike, n_bits: int, device: Device) -> None:
         self.affinity, self.function = affinity, get(loss)
         self.n_bits, self.device = int(n_bits), device
         if isinstance(affinity, DeviceAffinity):
@@ -65,7 +60,7 @@ class DeviceProblem(Problem):
         """Number of bytes in the memory of the GPU."""
         return sum(part.nbytes for part in self.edges)
 
-    def arguments(self, table: Differences) -> tuple[Any, ...]:
+    def arguments(self, table: Differences) -> tuple[object, ...]:
         """Return the arguments EDGES of the kernels."""
         edges = self.edges
         lists = edges.indptr, edges.indices, edges.row, edges.pair
@@ -76,8 +71,7 @@ class DeviceProblem(Problem):
         n, b = Z.shape
         words = self.device.empty((n, -(-b // 64)), np.uint64)
         _of_problem(self.device).over("codes_to_words", words.size, Z, words, n, b, words.shape[1])
-        packed: Words = words
-        return packed
+        return words
 
     def to_codes(self, words: Words) -> Codes:
         n, n_words = words.shape
@@ -96,8 +90,7 @@ class DeviceProblem(Problem):
         words, S = self.to_words(Z), self.device.empty((len(Z), self.n_bits))
         arguments = words, words.shape[1], self.n_bits, *self.arguments(self.on_differences)
         _of_descent(self.device)("fields", len(Z), *arguments, S)
-        result: Array = S
-        return result
+        return S
 
     @cached_property
     def last_mu(self) -> float:
@@ -126,12 +119,12 @@ class DeviceProblem(Problem):
 class Colours(NamedTuple):
     """Points, colour by colour."""
 
-    order: Any  # (n,), uint32
-    starts: Any  # (colours + 1,), where each colour starts in it, int64
+    order: NDArray[np.uint32]  # (n,)
+    starts: Numbers  # (colours + 1,), where each colour starts in it
     sizes: Numbers
 
 
-def problem_on(device: Device, affinity: Affinity, loss: str | Loss, n_bits: int) -> Problem:
+def problem_on(device: Device, affinity: Affinity, loss: LossLike, n_bits: int) -> Problem:
     """Return the problem of these pairs, computed on that device."""
     if device is CPU:
         return Problem(affinity, loss, n_bits)
@@ -143,7 +136,7 @@ def on_grid(table: Array, n_terms: int) -> Array:
     largest = np.abs(table).max(initial=0.0)
     if not largest:
         return table
-    digits = min(GRID, DIGITS - int(n_terms).bit_length() - 1)
+    digits = min(N_GRID_DIGITS, N_DOUBLE_DIGITS - int(n_terms).bit_length() - 1)
     unit = 2.0 ** (np.ceil(np.log2(largest)) - digits)
     rounded: Array = np.rint(table / unit) * unit
     return rounded
@@ -158,7 +151,7 @@ def _(problem: DeviceProblem, words: Words, c: Array, run: threads.Run) -> int:
     arguments = *arguments, *problem.arguments(problem.on_differences), flips, arrived
     lists, n, most = (colours.order, colours.starts), len(colours.sizes), int(colours.sizes.max())
     # One launch for all colours, whose blocks wait for each other, if all of them have room.
-    for threads_each in SHARING if most <= MAX_SHARED_POINTS else ():
+    for threads_each in THREADS_PER_POINT if most <= MAX_SHARED_POINTS else ():
         kernels = _of_descent(device, threads_each)
         if kernels.at_once("descend_points") >= most:
             kernels.together("descend_points", most, *lists, 0, n, *arguments)
@@ -170,9 +163,9 @@ def _(problem: DeviceProblem, words: Words, c: Array, run: threads.Run) -> int:
     return int(flips[0])
 
 
-def _of_problem(device: Device) -> Any:
+def _of_problem(device: Device) -> Kernels:
     return device.kernels(problem.__file__)
 
 
-def _of_descent(device: Device, threads: int = THREADS_PER_BLOCK) -> Any:
+def _of_descent(device: Device, threads: int = THREADS_PER_BLOCK) -> Kernels:
     return device.kernels(descent.__file__, threads)

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import pairwise
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,6 +19,8 @@ from auxhash.compute.arrays import AnyArray, Array, Numbers
 from auxhash.compute.kernels import kernel
 from auxhash.mac.affinity import Affinity
 from auxhash.mac.losses import LossTable
+
+Derived = TypeVar("Derived")
 
 EDGES_PER_TASK = 1 << 18  # edges per task of a thread
 POINTS_PER_BLOCK = 4096  # points whose lists are filled together
@@ -62,11 +64,12 @@ class Graph:
         bounds = np.unique([0, *cuts, n])
         return [slice(int(a), int(b)) for a, b in pairwise(bounds)]
 
-    def derive(self, name: str, make: Callable[[], Any]) -> Any:
+    def derive(self, name: str, make: Callable[[], Derived]) -> Derived:
         """The result of make(), called only the first time that `name` is asked for."""
         if name not in self.memo:
             self.memo[name] = make()
-        return self.memo[name]
+        derived: Derived = self.memo[name]
+        return derived
 
 
 def graph_of(affinity: Affinity, table: LossTable) -> Graph:

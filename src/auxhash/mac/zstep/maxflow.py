@@ -11,7 +11,7 @@ most blocks have only excess left, or only room: then all points have the same o
 remains of the others is sent to partners with room, and then by push-relabel.
 """
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -46,7 +46,7 @@ class Network(NamedTuple):
 @kernel
 def _spread(
     points: AnyArray, n_points: int, edges: Edges, a: Array, u: Array, slack: Array, tiny: float
-) -> Any:
+) -> tuple[Array, Array]:
     """Potentials x of all points of the graph, and the supply left to some of them when every edge
     carries |a| (x_i - x_j).
 
@@ -72,7 +72,7 @@ def _spread(
 @kernel
 def _network(
     points: AnyArray, place: AnyArray, edges: Edges, a: Array, x: Array, supply: Array
-) -> Any:
+) -> Network:
     """The network with the flow that potentials x make."""
     indices, start, stop = edges.indices, edges.indptr[points], edges.within[points]
     shift = stop - np.cumsum(stop - start)

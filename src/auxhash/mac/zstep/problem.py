@@ -23,7 +23,7 @@ from auxhash.compute.arrays import AnyArray, Array, Numbers
 from auxhash.compute.device import CPU, Device
 from auxhash.compute.kernels import kernel
 from auxhash.mac.affinity import Affinity
-from auxhash.mac.losses import Loss, LossTable, get, sum_pairs, tabulate, tabulate_at
+from auxhash.mac.losses import LossLike, LossTable, get, sum_pairs, tabulate, tabulate_at
 from auxhash.mac.zstep.gains import (
     MIN_NEIGHBORS,
     Gains,
@@ -79,7 +79,7 @@ class Problem:
 
     device: Device = CPU  # where codes are, and the pairs
 
-    def __init__(self, affinity: Affinity, loss: str | Loss, n_bits: int) -> None:
+    def __init__(self, affinity: Affinity, loss: LossLike, n_bits: int) -> None:
         self.affinity = affinity
         self.function = get(loss)
         self.n_bits = int(n_bits)  # NumPy's small integers would wrap around

@@ -21,7 +21,7 @@ from auxhash.mac.zstep.problem import BitProblem
 STARTS = ("auto", "eigenvector")
 TRUNCATIONS = ("clip", "sign")
 ARPACK_VECTORS = 8  # that the search for an eigenvector keeps; with more, it multiplies more often
-ROUGH = 1e-3  # relative error of its eigenvalue: it is only a start
+EIGENVALUE_TOLERANCE = 1e-3  # relative error of its eigenvalue: it is only a start
 MAX_MOVED_SHARE = 0.2  # share of entries that moved up to which S is changed, and not computed
 MAX_CHANGES = 100  # changes after which S is computed anew, before rounding adds up
 
@@ -115,7 +115,7 @@ def smallest_eigenvector(bit: BitProblem, rng: np.random.Generator) -> Array:
     B = LinearOperator((n + 1, n + 1), matvec=multiply, dtype=np.float64)
     try:
         ncv = min(n + 1, ARPACK_VECTORS)
-        alpha = eigsh(B, 1, which="SA", v0=first, ncv=ncv, tol=ROUGH)[1][:, 0]
+        alpha = eigsh(B, 1, which="SA", v0=first, ncv=ncv, tol=EIGENVALUE_TOLERANCE)[1][:, 0]
     except ArpackError:  # no convergence, or no couplings at all: then any start will do
         alpha = rng.standard_normal(n + 1)
     if not half.any():

@@ -58,7 +58,7 @@ class MultiIndex:
         reach = radius // len(self.start)
 
         def search(rows: slice) -> tuple[scan.Positions, scan.Distances, scan.Positions]:
-            return _look_up(  # type: ignore[no-any-return]
+            return _look_up(
                 self.planes, queries[rows], radius, reach, self.start, self.order, cost[rows]
             )
 
@@ -151,7 +151,8 @@ def _look_up(
                     code = order[part, at]
                     seen = False  # an earlier part has found it
                     for e in range(part):
-                        seen |= _distance(planes, code, query, 2 * e, 2 * e + 2, PART_BITS) <= reach
+                        if _distance(planes, code, query, 2 * e, 2 * e + 2, PART_BITS) <= reach:
+                            seen = True
                     if seen:
                         continue
                     d = _distance(planes, code, query, 0, n_bytes, radius)

@@ -91,9 +91,7 @@ def within(
     def search(task: tuple[slice, slice]) -> tuple[Positions, Distances, Positions]:
         rows, piece = task
         block, _ = scratch(widest)
-        return _within(  # type: ignore[no-any-return]
-            planes, piece.start, piece.stop, queries[rows], radius, block
-        )
+        return _within(planes, piece.start, piece.stop, queries[rows], radius, block)
 
     tasks = [(rows, piece) for rows in groups for piece in pieces]
     with context.using(n_jobs=count):
