@@ -45,7 +45,7 @@ from auxhash.mac.hashfunctions import (
     started,
 )
 from auxhash.mac.hashfunctions.features import FeatureMap
-from auxhash.mac.hashfunctions.smooth import SelfMoving, Smooth
+from auxhash.mac.hashfunctions.smooth import SelfMoving, Smooth, SmoothLinear, SmoothNetwork
 from auxhash.model.tables import TableFunction
 from auxhash.search.index import HammingIndex
 from auxhash.search.index.tables import Tables, tables_from_outputs
@@ -346,10 +346,13 @@ class RankTraining:
         if not isinstance(h, SVMHash | NetworkHash):
             h = followed(h, query_function.map.fit(self.X, self.asking), self.X)
             F = device.put(_joined(list(map(h.features, self.parts))))
+        principal = None
+        if F is self.F and isinstance(self.smooth, SmoothLinear | SmoothNetwork):
+            principal = self.smooth.principal  # with many features, of a gigabyte
         n_dims = max(b, min(F.shape[1] - 1, MAX_DIMS))
         self.query_h = asking(h, query_function, self.X, n_dims, self.asking)
         with threads.pool():
-            smooth = device.carry(self.query_h).smooth(F, self.asking)
+            smooth = device.carry(self.query_h).smooth(F, self.asking, principal)
         self.asker = Asker(smooth, codebook_of_bits(b, n_dims, self.asking))
         n_steps, prefixes = settings.table_steps, settings.prefixes or (b,)
         rank = TableRank(

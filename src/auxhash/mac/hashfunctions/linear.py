@@ -16,7 +16,7 @@ from auxhash.mac.hashfunctions import svm
 from auxhash.mac.hashfunctions.features import FeatureMap, RadialBasis, Scaled, rows_of, with_one
 from auxhash.mac.hashfunctions.protocol import BaseHash
 from auxhash.mac.hashfunctions.signs import Hyperplanes
-from auxhash.mac.hashfunctions.smooth import SmoothLinear
+from auxhash.mac.hashfunctions.smooth import Principal, SmoothLinear
 
 POINTS_PER_TASK = 4096  # points per task of a thread
 
@@ -91,10 +91,12 @@ class SVMHash(BaseHash):
         """Return this hash function with the outputs F @ W, W (F + 1, b), to start from."""
         return replace(self, W=W)
 
-    def smooth(self, F: Matrix, rng: np.random.Generator) -> SmoothLinear:
+    def smooth(
+        self, F: Matrix, rng: np.random.Generator, principal: Principal | None = None
+    ) -> SmoothLinear:
         if self.W is None:
             raise ValueError("the hash function is not fitted")
-        return SmoothLinear(F, self.W, self.decay, rng)
+        return SmoothLinear(F, self.W, self.decay, rng, principal)
 
     def moved(self, weights: list[Array]) -> "SVMHash":
         return replace(self, W=weights[0])

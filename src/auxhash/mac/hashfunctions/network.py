@@ -17,7 +17,7 @@ from auxhash.mac.hashfunctions import svm
 from auxhash.mac.hashfunctions.features import Scaled, Unit, are_too_large, moments
 from auxhash.mac.hashfunctions.linear import POINTS_PER_TASK, linear
 from auxhash.mac.hashfunctions.protocol import BaseHash
-from auxhash.mac.hashfunctions.smooth import SmoothNetwork, ThinnedNetwork
+from auxhash.mac.hashfunctions.smooth import Principal, SmoothNetwork, ThinnedNetwork
 
 H_STEP_UNITS = 256  # hidden units in the h step: SVMs over all of a wide layer take too long
 POINTS_FOR_1024, POINTS_FOR_2048 = 2000, 8000  # training points for as many units
@@ -154,14 +154,16 @@ class NetworkHash(BaseHash):
         none = devices.of(W).zeros((self.V.shape[1], W.shape[1]))
         return replace(self, W=np.vstack([none, W]))
 
-    def smooth(self, F: Matrix, rng: np.random.Generator) -> SmoothNetwork:
+    def smooth(
+        self, F: Matrix, rng: np.random.Generator, principal: Principal | None = None
+    ) -> SmoothNetwork:
         if self.V is None or self.W is None:
             raise ValueError("the hash function is not fitted")
         layer = self._layer_for(peers().sum(len(F)))
         # A GPU computes all units of all points sooner than some of them group by group.
         thinned = self.thinned and layer.dropout and devices.of(F) is devices.CPU
         kind = ThinnedNetwork if thinned else SmoothNetwork
-        settings = self.decay, layer.dropout, layer.noise, rng, self.n_coordinates
+        settings = self.decay, layer.dropout, layer.noise, rng, self.n_coordinates, principal
         return kind(F, self.V, self.W, *settings)
 
     def alternatives(self, original: Any) -> "list[NetworkHash]":

@@ -210,8 +210,15 @@ class SmoothLinear:
     rates: Sequence[float] = (1.0,)
     normalize_every = 1
 
-    def __init__(self, F: Matrix, W: Array, decay: float, rng: np.random.Generator) -> None:
-        self.decay, self.principal = np.float32(decay), Principal(F)
+    def __init__(
+        self,
+        F: Matrix,
+        W: Array,
+        decay: float,
+        rng: np.random.Generator,
+        principal: Principal | None = None,
+    ) -> None:
+        self.decay, self.principal = np.float32(decay), principal or Principal(F)
         self.device = device = self.principal.device
         self.W = self.principal.enter(W)
         self.parameters = [self.W]
@@ -282,11 +289,12 @@ class SmoothNetwork:
         noise: float,
         rng: np.random.Generator,
         n_coordinates: int | None = None,
+        principal: Principal | None = None,
     ) -> None:
         self.decay, self.dropout, self.noise = np.float32(decay), dropout, np.float32(noise)
         self.kept_of_256 = max(1, round(256 * (1 - dropout)))  # random bytes are quickly drawn
         self.grown = np.float32(256 / self.kept_of_256)
-        self.principal = Principal(F)
+        self.principal = principal or Principal(F)
         self.device = self.principal.device
         self.begin(rng)
         self.first_seen = max(0, len(V) - 1 - n_coordinates) if n_coordinates else 0
