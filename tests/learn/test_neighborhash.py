@@ -201,7 +201,7 @@ TABLES = {"query_function": "network"}
 )
 def test_killed_anywhere_it_ends_the_same(kind, tables, digits, tmp_path, monkeypatch):
     X = digits[0][:200]
-    hasher = NeighborHash(**{**QUICK, "n_steps": 12}, hash_function=kind, **tables)
+    hasher = NeighborHash(**{**QUICK, "n_steps": 7}, hash_function=kind, **tables)
     monkeypatch.setattr(ranking.Judge, "prefers", lambda *_: True)  # tables are kept
     for name, plan in neighborhash.PLANS.items():
         monkeypatch.setitem(neighborhash.PLANS, name, plan._replace(n_hidden=16))

@@ -1,5 +1,7 @@
 """Queries that have nothing to do with the codes they are searched among."""
 
+from itertools import product
+
 import numpy as np
 import pytest
 from sklearn.datasets import load_digits
@@ -8,6 +10,7 @@ from auxhash import HammingIndex, MACHash
 from auxhash.learn import baselines
 from auxhash.search import chance
 from auxhash.search.chance import MIN_CODES, MIN_QUERIES, by_chance
+from tests.conftest import SOAK
 
 X, y = load_digits(return_X_y=True)
 BASE, QUERIES = X[:1500], X[1500:]
@@ -20,8 +23,9 @@ def model(kind, b, seed):
     return getattr(baselines, kind)(b, random_state=seed).fit(BASE)
 
 
-@pytest.mark.parametrize("b", [16, 64])
-@pytest.mark.parametrize("kind", ["ITQ", "LSH", "MAC"])
+@pytest.mark.parametrize(
+    ("kind", "b"), [*product(["ITQ", "LSH"], [16, 64]), ("MAC", 16), *[("MAC", 64)] * SOAK]
+)
 def test_models_of_one_size_are_told_apart(kind, b):
     own, other = model(kind, b, 0), model(kind, b, 1)
     index = HammingIndex(b).add(own.encode(BASE))

@@ -13,7 +13,7 @@ from auxhash import HammingIndex
 from auxhash.codes import hamming
 from auxhash.search.index import ApproximateIndex
 
-ROUNDS = 600 if os.environ.get("AUXHASH_SOAK") else 60
+ROUNDS = 600 if os.environ.get("AUXHASH_SOAK") else 30
 
 
 def code_of(ids):

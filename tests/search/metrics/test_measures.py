@@ -102,7 +102,7 @@ def make_truth(kind, labels, rng):
 @pytest.mark.parametrize("kind", TRUTHS)
 @pytest.mark.parametrize("n_bits", [3, 64, 300])
 def test_index_order_equals_a_stable_sort(kind, n_bits):
-    codes, labels = tied_data(2, n_queries=37, n_base=203, n_bits=n_bits)
+    codes, labels = tied_data(2, n_queries=13, n_base=203, n_bits=n_bits)
     truth, relevant = make_truth(kind, labels, np.random.default_rng(3))
     order = np.argsort(hamming(*codes), axis=1, kind="stable")
     ranked = np.take_along_axis(relevant, order, axis=1)
