@@ -108,8 +108,8 @@ $(BASE): pyproject.toml  # what users get, and nothing more
 	($(INSTALL) --editable .) || ($(BIN)/python -m ensurepip && $(PIP) --editable .)
 	touch $(BASE)
 
-$(READY): $(BASE)
-	$(PIP) --editable '.[dev]'
+$(READY): $(BASE)  # by uv where it is there, in a fifth of pip's time
+	$(BIN)/uv pip install --quiet --python $(BIN)/python --editable '.[dev]' || $(PIP) --editable '.[dev]'
 	touch $(READY)
 
 $(VENV)/.docs: $(READY)

@@ -8,10 +8,10 @@ from tests.probes import harness
 @pytest.mark.parametrize(
     ("probe", "brief", "soak"),
     [
-        ("tests.probes.operations:index_operations", 40, 5_000),
-        ("tests.probes.operations:metric_cases", 40, 5_000),
-        ("tests.probes.files:damaged", 60, 36_000),
-        ("tests.probes.files:forged_index", 60, 5_000),
+        ("tests.probes.operations:index_operations", 25, 5_000),
+        ("tests.probes.operations:metric_cases", 25, 5_000),
+        ("tests.probes.files:damaged", 40, 36_000),
+        ("tests.probes.files:forged_index", 40, 5_000),
         ("tests.probes.files:forged_model", 20, 10_000),
     ],
 )
