@@ -6,6 +6,8 @@ BIN := $(VENV)/bin
 BASE := $(VENV)/.base
 READY := $(VENV)/.ready
 # Python compiles what it imports: to compile all that is installed took half of the installation.
+# It keeps that, whatever the environment says: tests start some hundred processes.
+export PYTHONDONTWRITEBYTECODE :=
 QUIETLY = install --quiet --disable-pip-version-check --no-compile
 PIP = $(BIN)/python -m pip $(QUIETLY)
 # Where the pip of $(PYTHON) can get uv, it installs in a quarter of the time, pip included.
