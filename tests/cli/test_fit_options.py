@@ -15,6 +15,7 @@ from auxhash.learn.training.ranking import RankTraining
 from auxhash.learn.training.run import Training
 from auxhash.mac.hashfunctions import step
 from auxhash.mac.hashfunctions.classifiers import ClassifierHash
+from tests.conftest import SOAK
 from tests.pairwise import Rule, check_told, covering, named, refused
 
 N, N_FEATURES, N_BITS = 60, 16, 9
@@ -195,9 +196,10 @@ def test_what_can_be_fitted(case, fit):
     assert ("a sample of 40 of 60 points is learnt from" in str(said)) == bool(case["sample"])
     if case["json"]:
         assert json.loads(result.stdout)["device"] == "cpu"
-    again, other = fit(case, "two")
-    assert again.exit_code == 0, again.output
-    assert other.read_bytes() == path.read_bytes()
+    if case["json"] or SOAK:
+        again, other = fit(case, "two")
+        assert again.exit_code == 0, again.output
+        assert other.read_bytes() == path.read_bytes()
 
 
 @pytest.mark.parametrize("case", named(refused(OPTIONS, RULES), OPTIONS))
