@@ -73,7 +73,7 @@ test-torch: $(VENV)/.torch  ## PyTorch modules as hash functions, and their page
 	$(BIN)/pytest --may-skip=gpu tests/learn/torch tests/learn/test_options.py tests/test_pages.py \
 		tests/experiments/datasets/test_torch_models.py $(BENCHMARKS) -k 'torch or deep'
 
-matrix: $(VENV)/.release  ## make test-alone on each Python, newest and lowest dependencies; MATRIX=--help
+matrix: $(VENV)/.release  ## make test on each Python, newest and lowest dependencies; MATRIX=--help
 	$(BIN)/python -m tests.release.matrix $(MATRIX)
 
 coverage: $(VENV)/.release  ## which lines of the package no test of make test runs

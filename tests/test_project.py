@@ -76,7 +76,18 @@ def test_the_version_is_the_same_everywhere():
     [paper] = citation["references"]
     assert paper["title"].lower() in (ROOT / "README.md").read_text("utf-8").lower()
     changes = (ROOT / "CHANGELOG.md").read_text("utf-8")
-    assert re.search(rf"^## \[{re.escape(__version__)}\] - ", changes, re.MULTILINE)
+    dated = re.findall(r"^## \[(.*)\] - \d{4}-\d\d-\d\d$", changes, re.MULTILINE)
+    assert dated[0] == __version__  # the newest comes first
+
+
+def test_the_page_on_versions_says_what_is_supported():
+    text = (ROOT / "docs/versions.md").read_text("utf-8")
+    with (ROOT / "pyproject.toml").open("rb") as file:
+        classifiers = tomllib.load(file)["project"]["classifiers"]
+    minor = [each.rpartition(".")[2] for each in classifiers if re.search(r":: 3\.\d+$", each)]
+    assert f"Python 3.{minor[0]} to 3.{minor[-1]} on Linux, x86_64 and aarch64" in text
+    assert minor == [str(n) for n in range(int(minor[0]), int(minor[-1]) + 1)]
+    assert "`FutureWarning`" in text.partition("## What goes, and how")[2]
 
 
 def test_issue_templates_ask_something():

@@ -6,7 +6,7 @@ import shutil
 import subprocess
 import sys
 import time
-from urllib.request import urlopen
+from urllib.request import Request, urlopen
 
 import numpy as np
 import pytest
@@ -101,10 +101,10 @@ def test_types_are_complete_for_a_user(installed):
         installed.run(*mypy, installed.python, "wrong.py")
 
 
-def test_the_service(service):
-    command = ["auxhash", "serve", "--store", "sqlite:///items.db", "--bits", "16", "--port", "0"]
+def asked(service, *command):
+    """Start a service by a command, and ask it for its pages and for a search."""
     with subprocess.Popen(
-        [*command, "--no-open"],
+        command,
         cwd=service.work,
         env=service.environment(),
         stdout=subprocess.PIPE,
@@ -112,8 +112,8 @@ def test_the_service(service):
     ) as process:
         try:
             url = re.match(r"http://\S+/", process.stdout.readline())[0]
-            for page in ("", "static/page.css", "static/page.js", "docs", "openapi.json", "readyz"):
-                for _ in range(100):
+            for page in ("readyz", "", "static/page.css", "static/page.js", "docs", "openapi.json"):
+                for _ in range(600):
                     try:
                         assert urlopen(url + page).read()
                         break
@@ -122,15 +122,36 @@ def test_the_service(service):
                         time.sleep(0.1)
                 else:
                     raise AssertionError(page)
+            head = {"Content-Type": "application/json"}
+            for method, path, body in (
+                ("PUT", "points", {"points": [{"id": 7, "code": "f00f"}]}),
+                ("POST", "points/query", {"codes": ["f00e"], "k": 1}),
+            ):
+                request = Request(url + path, json.dumps(body).encode(), head, method=method)
+                answer = json.loads(urlopen(request).read())
+            [result] = answer["results"]
+            assert result["hits"] == [{"id": 7, "distance": 1}]
         finally:
             process.terminate()
 
 
-READ_ONLY = """
+SERVE = "auxhash serve --store sqlite:///items.db --bits 16 --port 0 --no-open"
+
+
+def test_the_service(service):
+    asked(service, *SERVE.split())
+
+
+# Binds folders, so that nothing in them can be written to.
+CLOSED = """
 set -e
 for folder in "$@"; do mount --bind "$folder" "$folder"; mount -o remount,bind,ro "$folder"; done
 for folder in "$@"; do if touch "$folder/written" 2> /dev/null; then exit 9; fi; done
 cd "$WORK"
+"""
+READ_ONLY = (
+    CLOSED
+    + """
 auxhash encode model.safetensors X.npy -o codes.npy
 auxhash index codes.npy --bits 16 -o codes.index
 auxhash search codes.index X.npy --model model.safetensors -k 3
@@ -139,21 +160,38 @@ auxhash demo
 python -c "import numpy, auxhash; X = numpy.load('X.npy'); y = numpy.arange(60) % 3; \
 auxhash.MACHash(8, max_iter=2, refine=None).fit(X, y)" 2>&1
 """
+)
 
 
-def test_site_packages_and_home_that_cannot_be_written_to(installed):
-    """Kernels are compiled in memory, as in a container, and each process says so once."""
-    namespace = ["unshare", "--mount", "--map-root-user"]
-    if shutil.which("unshare") is None or subprocess.run([*namespace, "true"]).returncode:
+@pytest.fixture
+def namespace():
+    """The words before a command that may mount folders of its own."""
+    words = ["unshare", "--mount", "--map-root-user"]
+    if shutil.which("unshare") is None or subprocess.run([*words, "true"]).returncode:
         pytest.skip("needs the right to make namespaces")
+    return words
+
+
+def closed(home):
+    """Return the folders that are not to be written to, without what other tests compiled."""
+    for path in home.rglob("__pycache__/*.nb?"):
+        path.unlink()
+    return [str(home / "venv"), str(home / "user")]
+
+
+def test_a_service_where_nothing_can_be_written_to(service, namespace):
+    script = f"WORK={service.work}\n{CLOSED}\nrm -f items.db\nexec {SERVE}"
+    asked(service, *namespace, "bash", "-c", script, "bash", *closed(service.home))
+
+
+def test_site_packages_and_home_that_cannot_be_written_to(installed, namespace):
+    """Kernels are compiled in memory, as in a container, and each process says so once."""
     work = installed.work
     np.save(work / "X.npy", np.random.default_rng(0).normal(size=(60, 5)))
     installed.run("auxhash", "fit", "X.npy", "-o", "model.safetensors", "--bits", "16")
-    for path in installed.home.rglob("__pycache__/*.nb?"):  # compiled by the other tests
-        path.unlink()
-    closed = installed.home / "venv", installed.home / "user"
+    folders = closed(installed.home)
     said, warned = installed.run(
-        *namespace, "bash", "-c", READ_ONLY, "bash", *closed, WORK=str(work)
+        *namespace, "bash", "-c", READ_ONLY, "bash", *folders, WORK=str(work)
     )
     assert "3 nearest of 60 codes" in said
     assert "no locator available" not in said + warned

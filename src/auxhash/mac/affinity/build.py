@@ -64,7 +64,7 @@ def drawn_from_labels(
         groups = np.unique(labels, return_inverse=True)[1].astype(np.int64)
         order = np.argsort(groups, kind="stable").astype(np.int32)
         size = np.bincount(groups)
-        widths = min(similar, size.max() - 1), min(dissimilar, n - size.min())
+        widths = min(similar, int(size.max()) - 1), min(dissimilar, n - int(size.min()))
         tables = draws.draw(n, widths, draws.by_class, order, groups, np.cumsum(size), seed)
     else:
         bits = np.packbits(labels.astype(bool), axis=1)

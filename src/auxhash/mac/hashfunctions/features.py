@@ -116,8 +116,12 @@ def moments(features: FeatureMap, X: AnyArray) -> tuple[Array, Array]:
         mean = peers().sum(F.sum(axis=0)) / n
         return mean, peers().sum(np.square(F - mean).sum(axis=0)) / n
     chunks = threads.chunks(len(X), devices.of(X).rows(POINTS_PER_CHUNK, X.shape[1]))
-    mean = peers().sum(sum(features(X[rows]).sum(axis=0) for rows in chunks)) / n
-    squares = sum(np.square(features(X[rows]) - mean).sum(axis=0) for rows in chunks)
+    total, squares = devices.of(X).zeros((2, features(X[:0]).shape[1]))
+    for rows in chunks:
+        total += features(X[rows]).sum(axis=0)
+    mean = peers().sum(total) / n
+    for rows in chunks:
+        squares += np.square(features(X[rows]) - mean).sum(axis=0)
     return mean, peers().sum(squares) / n
 
 

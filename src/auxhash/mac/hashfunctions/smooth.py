@@ -136,7 +136,10 @@ class Principal:
         """Set the coordinates for features that are computed when needed, as X then is, too."""
         parts = threads.chunks(len(F), self.device.rows(POINTS_PER_TASK, F.shape[1]))
         n = peers().sum(len(F))
-        self.mean = peers().sum(sum(F[part][:, :-1].sum(axis=0) for part in parts)) / n
+        total = self.device.zeros(F.shape[1] - 1)
+        for part in parts:
+            total += F[part][:, :-1].sum(axis=0)
+        self.mean = peers().sum(total) / n
         covariance = self.device.zeros((F.shape[1] - 1, F.shape[1] - 1))
         for part in parts:
             centred = F[part][:, :-1] - self.mean
