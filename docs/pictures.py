@@ -491,6 +491,108 @@ def optima() -> list[Panel]:
     return plots
 
 
+OF_NETWORKS = {
+    "linear": Style("blue", "square", "5 3"),
+    "rbf": Style("green", "up-open", "6 3"),
+    "network": Style("vermillion", "circle"),
+    "network, rank": Style("purple", "diamond-open", "3 2"),
+}
+RANKS = (100, 500, 1000, 2000)  # at which those records have precision
+
+
+def networks() -> list[Panel]:
+    """Precision over k with 32 bits, one plot per data set; over the bits on CIFAR-10's features.
+
+    Means over the seeds.
+    """
+    titles = {
+        "cifar10-gist": "CIFAR-10, GIST",
+        "mnist": "MNIST",
+        "infinite-mnist": "Infinite MNIST",
+    }
+    means: dict[tuple[str, str, int], list[float]] = {}
+    for one in records("networks.jsonl"):
+        place = one["data"], one["method"], one["bits"]
+        own = [r for r in records("networks.jsonl") if (r["data"], r["method"], r["bits"]) == place]
+        means[place] = np.mean([r["precision"] for r in own], axis=0).tolist()
+    plots: list[Panel] = []
+    for data, title in titles.items():
+        lines = [
+            Series(method, line, RANKS, means[data, method, 32])
+            for method, line in OF_NETWORKS.items()
+            if (data, method, 32) in means
+        ]
+        plots.append(Plot(f"{title}, 32 bits", "k", "precision at k", lines, x_log=True))
+    lines = []
+    for method, line in OF_NETWORKS.items():
+        sizes = sorted(b for data, m, b in means if (data, m) == ("cifar10-gist", method))
+        y = [means["cifar10-gist", method, b][0] for b in sizes]
+        lines.append(Series(method, line, sizes, y))
+    return [*plots, Plot("CIFAR-10, GIST", "bits", "precision at 100", lines)]
+
+
+UNSEEN = {  # methods by the number of bits that learn from labels, or by how much neighbours count
+    "network beside PCARR: 0, 8, 16, 24, 32 bits by labels": (
+        Style("vermillion", "circle"),
+        ("PCARR", *(f"network, ksh, beside PCARR, {s}" for s in (0.25, 0.5, 0.75)), "network, ksh"),
+    ),
+    "linear MACrefined beside PCARR, the same": (
+        Style("blue", "square", "5 3"),
+        ("PCARR", *(f"MACrefined beside PCARR, {s}" for s in (0.25, 0.5, 0.75)), "MACrefined"),
+    ),
+    "rank of classes and neighbours: 0, .5, .8, .9": (
+        Style("purple", "diamond-open", "3 2"),
+        ("rank of the classes", *(f"rank, neighbors={s}" for s in (0.5, 0.8, 0.9))),
+    ),
+    "MACcut": (Style("ink", "down", joined=False), ("MACcut",)),
+    "ITQ": (Style("green", "up", joined=False), ("ITQ",)),
+    "NeighborHash, linear": (Style("orange", "up-open", joined=False), ("NeighborHash, linear",)),
+}
+
+
+def unseen() -> list[Panel]:
+    """Unseen classes over seen ones, each point a method: means over the seeds."""
+    plots: list[Panel] = []
+    for title, measure in (("Precision at 100", "100"), ("At 1,000", "1000"), ("mAP", "mAP")):
+        lines = []
+        for label, (drawn, methods) in UNSEEN.items():
+            own = [[r for r in records("unseen.jsonl") if r["method"] == m] for m in methods]
+            x, y = (
+                [float(np.mean([r[part][measure] for r in runs])) for runs in own]
+                for part in ("seen", "unseen")
+            )
+            lines.append(Series(label, drawn, x, y))
+        plots.append(Plot(title, "classes seen", "unseen", lines))
+    return plots
+
+
+SIMPLE = {
+    "product quantisation": Style("purple", "down"),  # in parts of 8 bits
+    "LSH": Style("muted", "", "2 3"),
+    "PCARR": Style("sky", "", "8 2 2 2"),
+    "ITQ": Style("green", "up", "5 3"),
+    "NeighborHash, network": Style("indigo", "square"),
+    "MACHash, from Euclidean neighbours, linear": Style("ink", "diamond-open", "6 3"),
+    "MACHash, from labels, linear": Style("orange", "diamond"),
+    "MACHash, from labels, rbf": Style("vermillion", "circle"),
+}
+
+
+def comparison() -> list[Panel]:
+    """Results of the same class, and nearest points, over the bits: from the table of that page."""
+    lines = (DOCS / "tables" / "comparison.md").read_text("utf-8").splitlines()
+    heads, _, *rows = ([cell.strip() for cell in line[1:-1].split("|")] for line in lines)
+    plots: list[Panel] = []
+    for column in (heads.index(h) for h in heads[2:-1]):
+        series = []
+        for method, line in SIMPLE.items():
+            own = [row for row in rows if method in row[1] and "of 4 bits" not in row[1]]
+            x, y = [int(row[0]) for row in own], [float(row[column]) for row in own]
+            series.append(Series(method, line, x, y))
+        plots.append(Plot(heads[column].capitalize(), "bits", "share", series))
+    return plots
+
+
 def verdicts() -> list[Panel]:
     """Every claim of every figure: held (blue), not held (vermillion), neither (empty).
 
@@ -557,6 +659,9 @@ DRAWN: dict[str, Callable[[], Sequence[Panel]]] = {
     "bits": bits,
     "asking": asking,
     "optima": optima,
+    "networks": networks,
+    "unseen": unseen,
+    "comparison": comparison,
     "verdicts": verdicts,
 }
 

@@ -134,11 +134,16 @@ def test_readme_shows_the_results_there_are():
     assert (DOCS / "pictures" / "compared.html").read_text("utf-8") == first_page
 
 
+# Beginnings of the names of pictures that are drawn from records or tables.
+RECORDED = ("setting-", "neighbors", "bits", "asking", "optima", "verdicts")
+RECORDED += ("networks", "unseen", "comparison")
+
+
 def test_studies_show_their_results():
     """Pictures and tables are those of the records in docs/results."""
     made = script("pictures")
     for name in made["DRAWN"]:
-        if name.startswith(("setting-", "neighbors", "bits", "asking", "optima", "verdicts")):
+        if name.startswith(RECORDED):
             drawn = made["html"](made["DRAWN"][name]())
             assert (DOCS / "pictures" / f"{name}.html").read_text("utf-8") == drawn
     for name, table in setting.tables(setting.read(setting.FILE)).items():
@@ -399,14 +404,18 @@ def test_the_report_is_one_document_with_every_claim_and_every_setting(tmp_path,
     assert 'src="http' not in text
 
 
-@pytest.mark.parametrize(
-    "name", ["asking", "binary", "neighbors", "networks", "optima", "setting", "unseen", "verdicts"]
-)
-def test_a_study_begins_with_question_and_answer(name):
+_, LISTED = (DOCS / "index.md").read_text("utf-8").split(":caption: Studies\n\n")
+STUDIES = LISTED.split("```")[0].split()
+
+
+@pytest.mark.parametrize("name", [*STUDIES, "verdicts"])
+def test_a_study_has_a_question_a_picture_and_an_answer(name):
     """Then come its tables, folded away."""
     text = (DOCS / f"{name}.md").read_text("utf-8")
     heads = re.findall(r"^## (.+)$", text, re.MULTILINE)
     assert heads[:2] == ["Question", "Answer"]
+    question, _ = text.split("## Answer\n")
+    assert re.search(r"^:file: pictures/.+\.html$", question, re.MULTILINE)
     open_ = re.sub(r"<details>.*?</details>", "", text, flags=re.DOTALL)
     assert "{include} tables/" not in open_
     assert "{include} results/" not in open_

@@ -13,7 +13,7 @@ def test_the_example_prints_what_stands_below_it(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     [(kind, code, printed)] = pages.examples(README)
     assert kind == "python"
-    assert len([line for line in code.splitlines() if line]) <= 10
+    assert len([line for line in code.splitlines() if line]) <= 8
     assert printed
     pages.run(README, "README", compared=pages.need(pages.DEBIAN))
 
@@ -24,6 +24,9 @@ def test_it_is_read_in_a_minute():
     assert "make demo" in README
     assert "make test" in README
     assert not re.search(r"\.\d+ / \.\d+", README)
+    aloud = re.sub(r"```.*?```|<!-- .*? -->.*?<!-- .*? -->", "", README, flags=re.DOTALL)
+    aloud = re.sub(r"^(?:[#!|]|    ).*$|\]\([^)]*\)", "", aloud, flags=re.MULTILINE)
+    assert len(aloud.split()) <= 190
 
 
 def test_links_lead_somewhere():

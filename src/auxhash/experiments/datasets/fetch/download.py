@@ -1,6 +1,8 @@
 """Downloads by plain HTTP, HTTPS or FTP: a broken one goes on where it stopped.
 
-By hand, since pooch starts a broken download anew, and brings requests and two more packages.
+By hand, since pooch starts a broken download anew: of a file whose connection breaks at three
+quarters it fetches 1.75 times the bytes, this fetches each once. And pooch needs requests and six
+more packages.
 """
 
 import http.client
