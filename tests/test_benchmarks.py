@@ -27,6 +27,7 @@ from benchmarks import (
     peers,
     quantizers,
     queries,
+    querydata,
     recall,
     scale,
     setting,
@@ -219,19 +220,19 @@ def test_several_rows_are_relevant_to_a_picture():
     """They are those of its class that are nearest to it, none of which is a picture that asks."""
     rng = np.random.default_rng(0)
     X, other, classes = rng.normal(size=(200, 4)), rng.normal(size=(200, 6)), np.arange(200) % 4
-    data = queries.of_pictures(np.column_stack([X, np.arange(200)]), other, classes)
+    data = querydata.of_pictures(np.column_stack([X, np.arange(200)]), other, classes)
     searched = data.codes[:, -1].astype(int)
     np.testing.assert_array_equal(data.same, other[searched])
     np.testing.assert_array_equal(data.classes, classes[searched])
-    assert (len(data.Q), data.rows.shape) == (80, (80, queries.N_ALIKE))
+    assert (len(data.Q), data.rows.shape) == (80, (80, querydata.N_ALIKE))
     asking = np.setdiff1d(np.arange(200), searched)
     np.testing.assert_array_equal(data.Q, other[asking])
     assert (data.classes[data.rows] == classes[asking][:, None]).all()
     own = np.flatnonzero(data.classes == classes[asking[0]])
-    near = nearest(data.same[own], data.Q[:1], queries.N_ALIKE, "cosine")[0][0]
+    near = nearest(data.same[own], data.Q[:1], querydata.N_ALIKE, "cosine")[0][0]
     np.testing.assert_array_equal(data.rows[0], own[near])
     np.testing.assert_array_equal(
-        queries.nearest_of_class(data.same, data.classes)[:, 0], np.arange(120)
+        querydata.nearest_of_class(data.same, data.classes)[:, 0], np.arange(120)
     )
     hits, rows = np.array([[0, 1, 2, 3], [9, 8, 7, 6]]), np.array([[1, 5], [9, 6]])
     assert queries._shares(hits, rows) == [0.25, 0.75, 0.75]
