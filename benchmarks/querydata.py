@@ -43,6 +43,7 @@ class Asked(NamedTuple):
     Q: AnyArray  # (m, D')
     rows: Numbers  # (m,) or (m, K): what is relevant to each query
     classes: Numbers | None = None  # (n,), if the nearest of a class are relevant to one another
+    outside: AnyArray | None = None  # (l, D): other rows, whose neighbours are looked for
 
 
 @lru_cache
@@ -70,8 +71,9 @@ def _texts(name: str, base: int | None) -> tuple[list[str], list[str], Numbers]:
 def _in_wordllama(name: str) -> Callable[[int | None], Asked]:
     def load(base: int | None) -> Asked:
         texts, questions, rows = _texts(name, base)
-        X = wordllama.embed(texts)
-        return Asked(X, X, wordllama.embed(questions), rows)
+        others = [each.text for each in _passages(name)[len(texts) :][:N_TESTED]]
+        X, outside = wordllama.embed(texts), wordllama.embed(others) if others else None
+        return Asked(X, X, wordllama.embed(questions), rows, outside=outside)
 
     return load
 
