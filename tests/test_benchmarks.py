@@ -12,7 +12,9 @@ from auxhash.compute.neighbors import nearest
 from auxhash.experiments.cells import Cells
 from auxhash.experiments.datasets.dataset import Dataset, Points, ground_truth
 from auxhash.experiments.scales import TINY
-from auxhash.learn import baselines
+from auxhash.learn import baselines, querytables
+from auxhash.learn.smooth import tables
+from auxhash.learn.training import asking
 from auxhash.search.index import rerank
 from auxhash.search.metrics.ranks import by_positions
 from benchmarks import __main__ as benchmarks
@@ -27,6 +29,7 @@ from benchmarks import (
     peers,
     quantizers,
     queries,
+    querydata,
     recall,
     scale,
     setting,
@@ -215,23 +218,80 @@ def test_trainings_of_two_devices_are_not_mixed(made, tmp_path, monkeypatch):
     assert on_gpu["device"] == "cuda"
 
 
+@pytest.fixture
+def titles():
+    """120 points, 20 more that are not searched, and 80 queries."""
+    X = np.random.default_rng(0).normal(size=(140, 6)).astype(np.float32)
+    Q = X[:80] + np.float32(0.1)
+    return querydata.Asked(X[:120], X[:120], Q, np.arange(80), outside=X[120:])
+
+
+BRIEF = {"bits": 8, "seed": 0, "steps": 4, "asker_steps": 4, "codes": "NeighborHash"}
+BRIEF |= {"asker": "linear", "device": "cpu", "data": "titles", "base": 120, "common": None}
+
+
+def test_relevance_is_learnt_from_by_codes_and_tables(titles, keeps_tables):
+    """Its price is shown: the neighbours of points that are not searched."""
+    [record] = queries._relevance(titles, [{**BRIEF, "study": "relevance"}])
+    ways = [f"codes of documents{pairs}" for pairs in ("", " and pairs")]
+    ways = [f"{codes}: {by}" for codes in ways for by in ("Hamming", "outputs", "tables")]
+    assert list(record["neighbors"]) == ways
+    assert {*record["found"]} == {*ways, "vectors", "codes of documents: tables from pairs"}
+    shown = queries.tables([record])["queries-relevance.md"]
+    share = f"{record['neighbors'][ways[-1]]:.3f}".lstrip("0")
+    assert f"| 8 | {ways[-1]} |" in shown
+    assert shown.endswith(f"| {share} | 1 |\n")
+    [alone] = queries._relevance(titles._replace(outside=None), [{**BRIEF, "study": "relevance"}])
+    assert alone == {**record, "neighbors": {}, "cpu_s": alone["cpu_s"]}
+    with pytest.raises(SystemExit):
+        benchmarks.main(["queries", "--study", "relevance", "--codes", "ITQ"])
+
+
+def test_one_part_of_the_training_is_undone_at_a_time(titles, monkeypatch):
+    learn, trained = queries._asker, []
+
+    def noted(*arguments):
+        weighted = querytables._weighted(np.ones((2, 1)), np.array([[2.0], [-2]])).ravel().tolist()
+        last = querytables.AskerTraining is queries.LastKept
+        trained.append((asking.RATE, tables.RIVAL_SHARE, weighted == [1, 1], last))
+        return learn(*arguments)
+
+    monkeypatch.setattr(queries, "_asker", noted)
+    [record] = queries._first(titles, [{**BRIEF, "study": "first"}])
+    now, every = (0.001, 0.5, False, False), (0.005, 0.0, True, True)
+    one = [(*now[:i], every[i], *now[i + 1 :]) for i in range(4)]
+    started = [now, one[0], one[1], one[3], (0.005, 0.0, False, True)]
+    assert trained == [now, *one, every, *started]
+    assert len(record["found"]) == 2 + len(trained)
+
+
+def test_the_last_parameters_are_kept_in_place_of_the_best(titles, monkeypatch):
+    reports = iter(range(1, 99))
+    monkeypatch.setattr(asking.AskerTraining, "_recall", lambda *args: (1 / next(reports),) * 3)
+    codes, asker = np.zeros((120, 1), np.uint8), auxhash.QueryTables(8, n_steps=3, random_state=0)
+    best = asker.fit(titles.Q, titles.rows, codes).tables(titles.Q)
+    monkeypatch.setattr(querytables, "AskerTraining", queries.LastKept)
+    last = asker.fit(titles.Q, titles.rows, codes).tables(titles.Q)
+    assert not np.array_equal(best, last)
+
+
 def test_several_rows_are_relevant_to_a_picture():
     """They are those of its class that are nearest to it, none of which is a picture that asks."""
     rng = np.random.default_rng(0)
     X, other, classes = rng.normal(size=(200, 4)), rng.normal(size=(200, 6)), np.arange(200) % 4
-    data = queries.of_pictures(np.column_stack([X, np.arange(200)]), other, classes)
+    data = querydata.of_pictures(np.column_stack([X, np.arange(200)]), other, classes)
     searched = data.codes[:, -1].astype(int)
     np.testing.assert_array_equal(data.same, other[searched])
     np.testing.assert_array_equal(data.classes, classes[searched])
-    assert (len(data.Q), data.rows.shape) == (80, (80, queries.N_ALIKE))
+    assert (len(data.Q), data.rows.shape) == (80, (80, querydata.N_ALIKE))
     asking = np.setdiff1d(np.arange(200), searched)
     np.testing.assert_array_equal(data.Q, other[asking])
     assert (data.classes[data.rows] == classes[asking][:, None]).all()
     own = np.flatnonzero(data.classes == classes[asking[0]])
-    near = nearest(data.same[own], data.Q[:1], queries.N_ALIKE, "cosine")[0][0]
+    near = nearest(data.same[own], data.Q[:1], querydata.N_ALIKE, "cosine")[0][0]
     np.testing.assert_array_equal(data.rows[0], own[near])
     np.testing.assert_array_equal(
-        queries.nearest_of_class(data.same, data.classes)[:, 0], np.arange(120)
+        querydata.nearest_of_class(data.same, data.classes)[:, 0], np.arange(120)
     )
     hits, rows = np.array([[0, 1, 2, 3], [9, 8, 7, 6]]), np.array([[1, 5], [9, 6]])
     assert queries._shares(hits, rows) == [0.25, 0.75, 0.75]

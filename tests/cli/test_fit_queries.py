@@ -1,7 +1,9 @@
 """fit-queries: pairs by ids or rows, of an index, a store or codes, and what is refused."""
 
 import numpy as np
+import pyarrow as pa
 import pytest
+from pyarrow import parquet
 
 import auxhash
 from auxhash import ApproximateIndex, HammingIndex, NamedIndex, stores
@@ -35,6 +37,11 @@ def asked(tmp_path, monkeypatch):
     table = [f"q{i}," + ",".join(map(str, row)) for i, row in enumerate(Q)]
     head = "id," + ",".join(f"f{i}" for i in range(9))
     (tmp_path / "table.csv").write_text("\n".join([head, *table]) + "\n")
+    columns = {f"f{i}": column for i, column in enumerate(Q.T)}
+    named_queries = {"id": [f"q{i}" for i in range(N)], **columns}
+    parquet.write_table(pa.table(named_queries), "table.parquet")
+    own_queries = pa.table({"id": 10 * np.arange(N), **columns}).slice(0, 50)
+    parquet.write_table(own_queries, "own.parquet")
     by_id = [f"{i % 3 + 1},d{i},q{i},x" for i in range(N)]
     (tmp_path / "by-id.csv").write_text("weight,id,query,note\n" + "\n".join(by_id) + "\n")
     own = [f"{10 * i}," + ",".join(map(str, Q[i])) for i in range(50)]
@@ -54,15 +61,17 @@ FEW = ("--steps", "2", "--hash-function", "linear", "--metric", "euclidean")
         ("queries.npy", "pairs.csv", "--index", "named-lists.index"),
         ("queries.npy", "tens.npy", "--store", "sqlite:///asked.db"),
         ("table.csv", "by-id.csv", "--index", "named.index"),
+        ("table.parquet", "by-id.csv", "--index", "named.index"),
         ("queries.npy", "--codes", "codes.npy"),
         ("queries.npy", "--index", "tens.index"),
         ("own.csv", "--index", "tens.index"),
+        ("own.parquet", "--index", "tens.index"),
     ],
 )
 def test_pairs_by_ids_and_rows_teach_the_same_rows(asked, run, arguments):
     result = run("fit-queries", *arguments, "-o", "asker.safetensors", *FEW, "--json")
     assert result["bits"] == BITS
-    assert result["queries"] == (50 if "own.csv" in arguments else N)
+    assert result["queries"] == (50 if arguments[0].startswith("own") else N)
     assert result["recall"]["10"] > 0.5
     asker = auxhash.Model.load("asker.safetensors")
     assert asker.made_for == result["fingerprint"]

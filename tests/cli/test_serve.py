@@ -74,6 +74,9 @@ def test_a_model_of_queries(opened, model, url, tmp_path):
     info = opened["info"]
     assert (info["n_features"], info["n_query_features"]) == (6, 9)
     assert info["by"] == ["hamming", "outputs", "tables"]
+    alone = run("--model", asked, "--store", url)  # for queries and new documents, both
+    assert alone.exit_code == 0, alone.output
+    assert (opened["info"]["n_features"], opened["info"]["n_query_features"]) == (9, 9)
     assert "give both" in refused("--store", url, "--query-model", asked, code=2)
     asker.fit(Q, np.arange(30), codes, made_for="0" * 16).save(asked)
     message = refused("--model", model, "--store", url, "--query-model", asked)

@@ -12,14 +12,15 @@ from sklearn.datasets import load_digits
 from sklearn.tree import DecisionTreeClassifier
 
 import auxhash
-from auxhash import EndToEndHash, MACHash, NeighborHash, Refine
+from auxhash import EndToEndHash, HammingIndex, MACHash, NeighborHash, QueryTables, Refine
 from auxhash.codes import unpack
 from auxhash.compute import device as devices
 from auxhash.compute import threads
-from auxhash.learn import neighborhash
+from auxhash.learn import neighborhash, querytables
 from auxhash.learn.smooth.rank import _soft_rank
 from auxhash.learn.smooth.similar import SameClass
 from auxhash.learn.smooth.tables import Asker, packed
+from auxhash.learn.training.checkpoint import Checkpoint
 from auxhash.mac import affinity, losses
 from auxhash.mac.affinity import build
 
@@ -209,6 +210,53 @@ def test_tables_are_learnt_there(gpu, points, quality, keeps_tables, monkeypatch
     )
     assert there.tables(points[0]).shape == here.tables(points[0]).shape == (60, 2, 256)
     assert there.history_[-1].table_rank == pytest.approx(here.history_[-1].table_rank, rel=0.3)
+
+
+@pytest.mark.parametrize("start", [False, True], ids=["pairs", "codes' model"])
+@pytest.mark.parametrize("hash_function", ["linear", "network"])
+def test_tables_for_codes_that_stay_are_learnt_there(
+    gpu, points, monkeypatch, hash_function, start
+):
+    """As well as on the processor, always the same, and they search where there is no GPU."""
+    monkeypatch.setattr(querytables, "N_HIDDEN", 8)
+    X = points[0]
+    hasher = NeighborHash(12, "euclidean", "linear", n_steps=5, random_state=0).fit(X)
+    index = HammingIndex(12, fingerprint=hasher.fingerprint_).add(hasher.codes_)
+    Q, rows = X + 0.5 if start else X[:, ::-1], np.arange(60)
+
+    def learnt(device):
+        asker = QueryTables(12, hash_function, "euclidean", n_steps=20, random_state=0)
+        asker.set_params(device=device, validation=0)  # all steps are made
+        return asker.fit(Q, rows, index, start=hasher if start else None)
+
+    there, here = learnt("cuda"), learnt("cpu")
+    tables = there.tables(Q)
+    assert (type(tables), tables.shape) == (np.ndarray, (60, 2, 256))
+    np.testing.assert_array_equal(learnt("cuda").tables(Q), tables)
+    assert there.score(Q, rows, index) == pytest.approx(here.score(Q, rows, index), abs=0.1)
+    assert (there.codes_ == here.codes_).mean() > 0.9
+    np.testing.assert_allclose(tables, here.tables(Q), atol=0.1 * np.abs(tables).max())
+
+
+def test_tables_learnt_there_go_on_from_a_checkpoint(gpu, points, tmp_path, monkeypatch):
+    X, rows = points[0], np.arange(60)
+    codes = np.random.default_rng(0).integers(0, 256, (60, 1)).astype(np.uint8)
+    asker = QueryTables(8, "linear", n_steps=20, random_state=0, device="cuda")
+    expected = asker.fit(X, rows, codes).tables(X)
+    write, times = Checkpoint.write, iter(range(99))
+
+    def interrupted(self, saved):
+        write(self, saved)
+        if next(times) == 2:
+            raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Checkpoint, "write", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            asker.fit(X, rows, codes, checkpoint=tmp_path)
+    np.testing.assert_array_equal(
+        asker.fit(X, rows, codes, checkpoint=tmp_path).tables(X), expected
+    )
 
 
 def test_a_query_s_side_is_the_same_there(gpu, rng):

@@ -513,16 +513,64 @@ def test_queries_with_relevant_rows_are_learnt_from_beside_neighbours():
     assert limited.fit(X, queries=Q[rows], relevant=rows).n_learnt_ == 400
 
 
+def test_tables_learn_from_relevant_rows_what_outputs_cannot(monkeypatch):
+    """Queries have the features in another order: one hash function can hardly serve both."""
+    plan = neighborhash.PLANS["default"]._replace(n_steps=30, table_steps=600)
+    monkeypatch.setitem(neighborhash.PLANS, "default", plan)
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(400, 10))
+    Q, (rows, new) = X[:, ::-1], np.split(rng.permutation(400), [300])
+    hasher = NeighborHash(16, "euclidean", "linear", n_steps=30, random_state=0)
+    alone = clone(hasher).fit(X)
+    hasher.set_params(query_function="linear").fit(X, queries=Q[rows], relevant=rows)
+
+    def share_found(model, tables):
+        hits = HammingIndex(16).add(model.codes_).search_tables(tables, 20)[1]
+        return np.mean([row in near for row, near in zip(new, hits, strict=True)])
+
+    by_outputs, of_points = (
+        share_found(model, tables_from_outputs(model.decision_function(Q[new])))
+        for model in (hasher, alone)
+    )
+    assert share_found(hasher, hasher.tables(Q[new])) > 1.5 * by_outputs > 3 * of_points
+
+
 @pytest.mark.parametrize(
     ("asked", "message"),
     [
         ({"queries": np.ones((3, 6))}, "queries and relevant, the rows of X"),
         ({"relevant": [0, 1, 2]}, "queries and relevant, the rows of X"),
         ({"queries": np.ones((3, 5)), "relevant": [0, 1, 2]}, "must have the 6 features of X"),
-        ({"queries": np.ones((3, 6)), "relevant": [0, 1, 30]}, "must lie in 0..29, got 30"),
-        ({"queries": np.ones((3, 6)), "relevant": [0, 1]}, "for each of 3 queries"),
+        (
+            {"queries": np.ones((3, 6)), "relevant": [0, 1, 30]},
+            "relevant must lie in 0..29, got 30: they are row numbers of X, in their order, not",
+        ),
+        ({"queries": np.ones((3, 6)), "relevant": [0, 1]}, "relevant must say for each of 3"),
+        ({"queries": np.ones((3, 6)), "relevant": [[0], [], [1]]}, "relevant must not be empty"),
+        (
+            {"queries": np.ones((3, 6)), "relevant": csr_array((3, 29))},
+            r"relevant must be a matrix of shape \(3, 30\), .* per row of X, got \(3, 29\)",
+        ),
+        (
+            {"queries": np.ones((3, 6)), "relevant": csr_array(-np.eye(3, 30))},
+            "the weights of relevant must not be negative, got -1",
+        ),
     ],
 )
 def test_wrong_queries_are_refused(asked, message):
     with pytest.raises(ValueError, match=message):
         NeighborHash(8, n_steps=1).fit(np.random.default_rng(0).normal(size=(30, 6)), **asked)
+
+
+@pytest.mark.parametrize(
+    ("relevant", "message"),
+    [
+        (["a", "b", "c"], "relevant must be row numbers of X, not ids or names"),
+        ({0: 1, 1: 2, 2: 0}, "relevant must be row numbers, a list of them per query, .* got dict"),
+        ([[[0], [1]], [0], [1]], "relevant must hold a row number or a list of them per query"),
+    ],
+)
+def test_relevant_rows_of_other_kinds_are_refused(relevant, message):
+    X = np.random.default_rng(0).normal(size=(30, 6))
+    with pytest.raises(TypeError, match=message):
+        NeighborHash(8, n_steps=1).fit(X, queries=X[:3], relevant=relevant)

@@ -127,11 +127,11 @@ def test_known_rows_are_never_negatives():
 @pytest.mark.parametrize(
     ("rows", "message"),
     [
-        ([0, 1], "for each of 3 queries"),
-        ([0, 1, 9], "must lie in 0..5, got 9: they are row numbers of the codes"),
+        ([0, 1], "rows must say for each of 3 queries"),
+        ([0, 1, 9], "rows must lie in 0..5, got 9: they are row numbers of the codes"),
         ([0, -1, 2], "must lie in 0..5, got -1"),
         ([[0], [], [2]], "query 1 has none"),
-        (["a", "b", "c"], "not ids or names"),
+        (["a", "b", "c"], "rows must be row numbers of the codes, not ids or names"),
     ],
 )
 def test_wrong_rows_are_refused(rows, message):

@@ -701,6 +701,40 @@ def test_queries_of_another_kind_are_encoded_by_a_model_of_their_own(url, hasher
         assert "leave out" in reason(client.post("/points/query", json=again), 422)
 
 
+def test_a_model_of_queries_encodes_new_documents_beside_old_codes(url, hasher, tmp_path):
+    """After a change of model, it alone is served: for queries, and for points that are put."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(60, 6))
+    same = np.tanh(X @ rng.normal(size=(6, 4)))  # by the new model
+    with stores.open(url, BITS) as store:
+        store.upsert(np.arange(40), hasher.encode(X[:40]), fingerprint=hasher.fingerprint)
+        asker = QueryTables(BITS, "linear", "euclidean", n_steps=2, random_state=0)
+        asker.fit(same[:40], np.arange(40), store)
+    asker.save(tmp_path / "asker.safetensors")
+
+    def opened():
+        return starting.service(url, str(tmp_path / "asker.safetensors"))
+
+    with asking(url, hasher, opened=opened) as client:
+        while not client.work.ready:
+            client.runner.run(asyncio.sleep(0.005))
+        points = [{"id": i, "vector": same[i].tolist()} for i in range(40, 60)]
+        assert client.put("/points", json={"points": points}).status_code == 200
+        info = client.get("/info").json()
+        assert (info["n_features"], info["n_query_features"]) == (4, 4)
+        asked = {"vectors": same.tolist(), "k": 5, "by": "tables"}
+        results = client.post("/points/query", json=asked).json()["results"]
+        hits = np.array([[hit["id"] for hit in each["hits"]] for each in results])
+        both = np.concatenate([hasher.encode(X[:40]), asker.encode(same[40:])])
+        index = HammingIndex(BITS).add(both)
+        np.testing.assert_array_equal(hits, index.search_tables(asker.tables(same), 5)[1])
+        found = (hits == np.arange(60)[:, None]).any(axis=1)
+        assert found[:40].mean() > 0.5
+        assert found[40:].mean() > 0.5
+        by_id = client.post("/points/query", json={"ids": [50], "k": 3, "by": "tables"})
+        assert by_id.status_code == 200
+
+
 def test_a_model_of_queries_for_other_codes_is_refused(url, hasher):
     Q = np.random.default_rng(0).normal(size=(30, 4))
     asker, other = (

@@ -398,7 +398,7 @@ def _checked_queries(
             "there"
         )
     Q = check_queries(hasher, queries)
-    return Asking(Q, checked_relevance(relevant, len(Q), len(points)))
+    return Asking(Q, checked_relevance(relevant, len(Q), len(points), "relevant", "X"))
 
 
 def _check_prefixes(prefixes: Sequence[int], n_bits: int) -> None:

@@ -180,10 +180,7 @@ class QueryTables(Hasher):
         W = next(
             W for W, error in zip(fits, errors, strict=False) if error <= ERROR_RATIO * min(errors)
         )
-        # By how far the codes are from it, and which bits together, a bit says more or less.
-        rest = mean - X @ W
-        weighted = _solved(rest.T @ rest / len(rest), W.T, ERROR_RIDGE).T
-        outputs = np.hstack([W, weighted, self._more(F, rng)])
+        outputs = np.hstack([W, _weighted(W, mean - X @ W), self._more(F, rng)])
         return h.with_linear(outputs)
 
     def _following(
@@ -273,6 +270,14 @@ class QueryTables(Hasher):
         checks.one_of("device", self.device, devices.NAMES)
         if not 0 <= checks.number("validation", self.validation, 0) < 1:
             raise ValueError(f"validation must be from 0 to below 1, got {self.validation!r}")
+
+
+def _weighted(W: Array, errors: Array) -> Array:
+    """Return W (D, b) times the inverse covariance of its errors (n, b).
+
+    By how far the codes are from the prediction, and which bits together, a bit says more or less.
+    """
+    return _solved(errors.T @ errors / len(errors), W.T, ERROR_RIDGE).T
 
 
 def _solved(G: Array, right: Array, ridge: float) -> Array:

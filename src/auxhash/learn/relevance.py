@@ -53,68 +53,67 @@ class Relevance(NamedTuple):
         return [float(share) for share in np.mean(shares, axis=0)]
 
 
-def checked_relevance(rows: Any, n_queries: int, n_codes: int) -> Relevance:
+def checked_relevance(
+    rows: Any, n_queries: int, n_codes: int, name: str = "rows", of: str = "the codes"
+) -> Relevance:
     """Check the rows that are relevant to each query, by their numbers from 0 to n_codes - 1.
 
-    `rows` are a number or a list of numbers per query, or a sparse matrix (n_queries, n_codes) of
-    weights. A number that is listed twice counts as one of weight 2, as the entries of a matrix add
-    up. Every query must have a relevant row.
+    Errors call the argument `name`, and what has these rows `of`. `rows` are a number or a list of
+    numbers per query, or a sparse matrix (n_queries, n_codes) of weights. A number that is listed
+    twice counts as one of weight 2, as the entries of a matrix add up. Every query must have a
+    relevant row.
     """
     if hasattr(rows, "tocsr"):
-        return _of_matrix(rows, n_queries, n_codes)
+        return _of_matrix(rows, n_queries, n_codes, name, of)
     if isinstance(rows, (str, bytes, Mapping)) or not hasattr(rows, "__len__"):
         raise checks.ArgumentError(
-            f"rows must be row numbers, a list of them per query, or a sparse matrix of weights, "
+            f"{name} must be row numbers, a list of them per query, or a sparse matrix of weights, "
             f"got {type(rows).__name__}"
         )
-    _check_number("rows", len(rows), n_queries)
+    if len(rows) != n_queries:
+        raise ValueError(
+            f"{name} must say for each of {n_queries} queries which are relevant, got {len(rows)}"
+        )
     lists: Sequence[AnyArray] = [np.atleast_1d(np.asarray(each)) for each in rows]
     if any(each.ndim > 1 for each in lists):
-        raise checks.ArgumentError("rows must hold a row number or a list of them per query")
+        raise checks.ArgumentError(f"{name} must hold a row number or a list of them per query")
     size = np.array([len(each) for each in lists])
-    _check_none_empty(size)
+    _check_none_empty(name, size)
     flat = np.concatenate(lists)
     if flat.dtype.kind not in "iu" or flat.ndim != 1:
         raise checks.ArgumentError(
-            f"rows must be row numbers of codes, not ids or names, got {flat.dtype}"
+            f"{name} must be row numbers of {of}, not ids or names, got {flat.dtype}"
         )
     if flat.min() < 0 or flat.max() >= n_codes:
         wrong = flat.min() if flat.min() < 0 else flat.max()
         raise ValueError(
-            f"rows must lie in 0..{n_codes - 1}, got {wrong}: they are row numbers of the codes, "
+            f"{name} must lie in 0..{n_codes - 1}, got {wrong}: they are row numbers of {of}, "
             "in their order, not ids"
         )
     return Relevance(np.concatenate([[0], np.cumsum(size)]), flat.astype(np.int64))
 
 
-def _of_matrix(matrix: Any, n_queries: int, n_codes: int) -> Relevance:
+def _of_matrix(matrix: Any, n_queries: int, n_codes: int, name: str, of: str) -> Relevance:
     """Return the entries of a sparse matrix as weights."""
     if matrix.shape != (n_queries, n_codes):
         raise ValueError(
-            f"rows must be a matrix of shape ({n_queries}, {n_codes}), a row per query and a "
-            f"column per code, got {matrix.shape}"
+            f"{name} must be a matrix of shape ({n_queries}, {n_codes}), a row per query and a "
+            f"column per row of {of}, got {matrix.shape}"
         )
     entries = matrix.tocsr(copy=True)
     entries.sum_duplicates()
     entries.eliminate_zeros()
-    _check_none_empty(np.diff(entries.indptr))
-    weights = checks.numbers("the weights of rows", entries.data.astype(np.float64), 1)
+    _check_none_empty(name, np.diff(entries.indptr))
+    weights = checks.numbers(f"the weights of {name}", entries.data.astype(np.float64), 1)
     if (weights < 0).any():
-        raise ValueError(f"the weights of rows must not be negative, got {weights.min():g}")
+        raise ValueError(f"the weights of {name} must not be negative, got {weights.min():g}")
     indptr, indices = entries.indptr.astype(np.int64), entries.indices.astype(np.int64)
     return Relevance(indptr, indices, weights)
 
 
-def _check_number(name: str, n: int, n_queries: int) -> None:
-    if n != n_queries:
-        raise ValueError(
-            f"{name} must say for each of {n_queries} queries which are relevant, got {n}"
-        )
-
-
-def _check_none_empty(size: Numbers) -> None:
+def _check_none_empty(name: str, size: Numbers) -> None:
     if not size.all():
-        raise ValueError(f"rows must not be empty: query {int(np.argmin(size))} has none")
+        raise ValueError(f"{name} must not be empty: query {int(np.argmin(size))} has none")
 
 
 def codes_of(codes: Any, n_bits: int) -> Packed:

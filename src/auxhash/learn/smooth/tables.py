@@ -42,6 +42,7 @@ from auxhash.mac.hashfunctions.smooth import Moment, Smooth
 N_VALUES = 256  # of a byte
 STEEPNESS = 1.0, 10.0  # of tanh for the codes of queries, in the first step and in the last
 STEPS_PER_WARM_STEP = 10  # of queries' own, one in so many is warm: there may be few of them
+RIVAL_SHARE = 0.5  # of a sample, where codes stay as they are
 START_SIZE = 0.01  # deviation of the codebook at the start, in coordinates that are no bit's
 POINTS_PER_TASK = 512
 
@@ -228,7 +229,7 @@ class Rivals(NamedTuple):
 
 
 class RivalBatches(RankBatches):
-    """Batches in which half of the sample are rivals of the points j."""
+    """Batches in which half of the sample, `RIVAL_SHARE`, are rivals of the points j."""
 
     def __init__(self, rank: "QueryRank", rng: np.random.Generator) -> None:
         super().__init__(rank, rng)
@@ -236,7 +237,7 @@ class RivalBatches(RankBatches):
 
     def __next__(self) -> Numbers:
         rows, drawn, sample = np.split(super().__next__(), [self.size, 2 * self.size])
-        rivals = self.rivals.draw(drawn, len(sample) // 2, self.rng)
+        rivals = self.rivals.draw(drawn, int(RIVAL_SHARE * len(sample)), self.rng)
         others = sample[~np.isin(sample, rivals)][: len(sample) - len(rivals)]
         return np.concatenate([rows, drawn, rivals, others])
 
