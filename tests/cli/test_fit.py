@@ -307,9 +307,9 @@ def test_init_goes_on_without_labels(here, run, model):
     few = (*few, "--bits", "10")
     run("fit", "many.npy", "-o", "m.safetensors", "--hash-function", "linear", *few)
     for points, n in (("many.npy", 380), ("features.npy", 120)):
-        told_on = run("fit", points, "--init", "m.safetensors", "-o", "m.safetensors", *few)
-        assert told_on["learnt"] == n
-        assert "a sample" not in str(told_on)
+        report = run("fit", points, "--init", "m.safetensors", "-o", "m.safetensors", *few)
+        assert report["learnt"] == n
+        assert "a sample" not in str(report)
     old, new = (auxhash.load(name) for name in ("n.safetensors", "on.safetensors"))
     X = np.load("features.npy")
     assert (old.encode(X) == new.encode(X)).mean() > 0.8

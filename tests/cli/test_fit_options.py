@@ -16,7 +16,7 @@ from auxhash.learn.training.run import Training
 from auxhash.mac.hashfunctions import step
 from auxhash.mac.hashfunctions.classifiers import ClassifierHash
 from tests.conftest import SOAK
-from tests.pairwise import Rule, check_told, covering, named, refused
+from tests.pairwise import Rule, check_message, covering, named, refused
 
 N, N_FEATURES, N_BITS = 60, 16, 9
 N_ROUNDS = 5  # of boosted trees
@@ -208,5 +208,5 @@ def test_what_is_refused(case, fit, tmp_path, monkeypatch):
     assert "Traceback" not in result.output
     said = result.stderr.splitlines()[-1]
     assert said.startswith("Error: ")
-    check_told(ValueError(said), case, RULES)
+    check_message(ValueError(said), case, RULES)
     assert not list(tmp_path.iterdir())

@@ -20,7 +20,7 @@ from auxhash.serve.hits import Neighbours, Pairs, Payloads, QueryCodes, to_json
 from auxhash.serve.incoming import IncomingPoints
 from auxhash.serve.limits import Limits
 from auxhash.serve.refused import RefusedError, invalid, unavailable
-from auxhash.serve.schemas import HAMMING, Encode, Filter, GivenPoint, Queries
+from auxhash.serve.schemas import HAMMING, Encode, Filter, NewPoint, Queries
 from auxhash.stores import Having, Point, ReencodingError, Store
 from auxhash.stores.ids import AnyIds, Id, first_twice
 from auxhash.stores.store import Among, n_candidates
@@ -137,7 +137,7 @@ class Service:
             "lower": change.lower,
         }
 
-    def upsert(self, points: Sequence[GivenPoint], fingerprint: str | None = None) -> int:
+    def upsert(self, points: Sequence[NewPoint], fingerprint: str | None = None) -> int:
         """Put points in, all or none; when it returns, they are committed.
 
         `fingerprint` is of the model that made their codes; without, it is the store's.
@@ -407,7 +407,7 @@ class Service:
             raise invalid(f"a request has at most {self.limits.images} images, got {len(images)}")
         return self._pictures.vectors(images, self.limits)
 
-    def _with_vectors(self, points: Sequence[GivenPoint]) -> Sequence[GivenPoint]:
+    def _with_vectors(self, points: Sequence[NewPoint]) -> Sequence[NewPoint]:
         """Return the points with the vectors of their images."""
         images = [point.image for point in points if point.image is not None]
         if not images:
@@ -440,7 +440,7 @@ class Service:
             raise too_many
         return QueryCodes(codes, np.stack(present) if vectors else None)
 
-    def _codes_of(self, points: Sequence[GivenPoint], made_by: str | None) -> Packed:
+    def _codes_of(self, points: Sequence[NewPoint], made_by: str | None) -> Packed:
         """Return the codes of points: the points' own, or else by the model of their vectors."""
         codes = np.zeros((len(points), n_bytes(self.store.n_bits)), np.uint8)
         with_code = [i for i, point in enumerate(points) if point.code is not None]

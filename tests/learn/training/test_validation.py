@@ -46,7 +46,7 @@ def apart():
     return {"affinity": affinity.from_neighbors(X, 9, 20, "euclidean", "distance", 0)}
 
 
-class Given:
+class Identity:
     """A hash function whose outputs are the features."""
 
     def decision(self, F):
@@ -65,7 +65,7 @@ def test_precision_among_judged_partners_by_its_definition(seed):
     queried, kept, similar = queried[chosen], kept[chosen], (rng.random(24) < 0.5)[chosen]
     similar[0] = True
     pairs = JudgedPairs(queried, kept, similar)
-    result = PairPrecision(base.astype(float), queries.astype(float), pairs)(Given())
+    result = PairPrecision(base.astype(float), queries.astype(float), pairs)(Identity())
     each = []
     for q in range(4):
         mine = queried == q

@@ -32,7 +32,7 @@ CACHE_BYTES = 1 << 20  # bytes of points and products that are made at once: few
 MIN_POINTS = 256  # points that are multiplied at once, however long they are; a power of 2, as all
 PRODUCTS_COMPARED = 16  # products that are compared at once
 GROWTH, SHRINKAGE = 1.1, 4.0  # bounds are for points so much longer than these, and for no less
-TOO_NEAR = GIVEN_UP = -1  # sentinels of kernels, where bounds are not enough
+TOO_NEAR = ABANDONED = -1  # sentinels of kernels, where bounds are not enough
 MAX_OPEN_SHARE = 1 / 32  # of products; if more are open, computing all anew is quicker
 
 
@@ -127,7 +127,7 @@ class Hyperplanes:
         while n_done < len(points):
             left = points[n_done:], packed[n_done:], most - n_anew
             more, anew, square = room.decide(*left, self.V[dtype], self.rows)
-            if more == GIVEN_UP:
+            if more == ABANDONED:
                 return np.inf
             n_done, n_anew = n_done + more, n_anew + anew
             if not room.is_for(square):
@@ -220,7 +220,7 @@ class Room:
             return 0, 0, square
         self._multiply(points, V)
         anew = int(_pack(points, self.products, rows, *self.bounds, packed))
-        return GIVEN_UP if anew == TOO_NEAR else len(points), anew, square
+        return ABANDONED if anew == TOO_NEAR else len(points), anew, square
 
     def _multiply(self, points: AnyArray, V: list[AnyArray]) -> None:
         """points @ V, V in blocks of rows: what NumPy multiplies without copying a part first."""
@@ -372,7 +372,7 @@ def _decide(
     """Measure, multiply and pack `n_points` at a time, while these are in the cache.
 
     Stops before points of which the longest has a square that the bounds are not for. Returns how
-    many points are done (GIVEN_UP if more than `most` signs were computed anew, or one does not
+    many points are done (ABANDONED if more than `most` signs were computed anew, or one does not
     tell), how many signs were computed anew, and that square.
     """
     n_anew, square = 0, 0.0
@@ -385,5 +385,5 @@ def _decide(
         more = _pack(part, products, rows, lower, upper, threshold, error, packed[start:])
         n_anew += more
         if more == TOO_NEAR or n_anew > most:
-            return GIVEN_UP, n_anew, square
+            return ABANDONED, n_anew, square
     return len(points), n_anew, square

@@ -6,7 +6,7 @@ distance of the k-th nearest so far) are measured in float32. There are two such
 
 - halves: a table of 16 for the low four bits of a byte plus one for the high four. Close for
   tables that are nearly a sum over bits, as those of outputs are, and learnt ones;
-- whole: the table of 256 itself, rounded down. For any tables, and slower. The bytes that tell most
+- full: the table of 256 itself, rounded down. For any tables, and slower. The bytes that tell most
   codes apart come first; codes that are beyond the limit by half of the bytes are not looked at
   further, LANES codes together.
 
@@ -43,9 +43,9 @@ NEON = platform.machine().lower() in ("aarch64", "arm64")
 SSSE3 = platform.machine().lower() in ("x86_64", "amd64") and not (
     {"NUMBA_CPU_NAME", "NUMBA_CPU_FEATURES"} & os.environ.keys()
 )
-EXACT, WHOLE, HALVES = 0, 1, 2  # bounds of a query
+EXACT, FULL, HALVES = 0, 1, 2  # bounds of a query
 FORMS = HALVES if NEON or SSSE3 else EXACT  # the last that the processor has instructions for
-MAX_WHOLE, MAX_HALVES = RUN // 4, RUN // 8  # hits among RUN codes, for a bound to pay
+MAX_FULL_HITS, MAX_HALVES_HITS = RUN // 4, RUN // 8  # hits among RUN codes, for a bound to pay
 MIN_BOUNDED = 8 * RUN  # codes; fewer are measured as quickly as bounds are made
 MAX_LEVEL = 254  # of a sum of bounds that is within the limit; 255 may stand for more
 NO_TERMS = np.empty((0, 0, LANES)), np.empty((0, 0)), np.empty((0, 0)), np.empty(0)
@@ -126,7 +126,7 @@ def _bound_terms(tables: Tables) -> tuple[AnyArray, ...]:
 
 
 @intrinsic
-def _add_whole(
+def _add_full(
     typing_context: Any, levels: Any, planes: Any, p: Any, a: Any, out: Any, starts: Any, n: Any
 ) -> Any:
     """Add levels[p, planes[p, a + i]] to out[i], at most 255, for LANES i from n starts on.
@@ -291,7 +291,7 @@ def _measure(planes: AnyArray, a: int, z: int, table: AnyArray, out: AnyArray) -
 
 
 @kernel
-def _add_all_whole(
+def _add_all_full(
     planes: AnyArray,
     a: int,
     levels: AnyArray,
@@ -308,7 +308,7 @@ def _add_all_whole(
     for p in range(len(planes)):
         if p % step == 0 and 2 * p >= len(planes):
             n = _keep_below(out, level, starts, n)
-        _add_whole(levels, planes, order[p], a, out, starts, n)
+        _add_full(levels, planes, order[p], a, out, starts, n)
 
 
 @kernel
@@ -329,8 +329,8 @@ def _bounds(
     """
     out = out[: z - a]
     out[:] = 0
-    if form == WHOLE:
-        _add_all_whole(planes, a, levels, order, level, starts, out)
+    if form == FULL:
+        _add_all_full(planes, a, levels, order, level, starts, out)
     p = 0 if form == HALVES else len(planes)
     while p < len(planes):
         if p + 4 <= len(planes):
@@ -343,7 +343,7 @@ def _bounds(
         total = 0
         for p in range(len(planes)):
             code = planes[p, a + i]
-            if form == WHOLE:
+            if form == FULL:
                 total += levels[p, code]
             else:
                 total += levels[p, code % LANES] + levels[p, LANES + code // LANES]
@@ -408,12 +408,12 @@ def _choose(
     halves, least_halves, least, margin, order = terms
     if FORMS == HALVES:
         unit, zero = _round_down(halves[q], least_halves[q], margin[q], limit, levels)
-        if _pays(planes, first, levels, HALVES, order[q], MAX_HALVES, starts, bounds):
+        if _pays(planes, first, levels, HALVES, order[q], MAX_HALVES_HITS, starts, bounds):
             return HALVES, unit, zero
     if NEON:
         unit, zero = _round_down(table, least[q], margin[q], limit, levels)
-        if _pays(planes, first, levels, WHOLE, order[q], MAX_WHOLE, starts, bounds):
-            return WHOLE, unit, zero
+        if _pays(planes, first, levels, FULL, order[q], MAX_FULL_HITS, starts, bounds):
+            return FULL, unit, zero
     return EXACT, 1.0, 0.0
 
 

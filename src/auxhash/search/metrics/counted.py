@@ -78,7 +78,7 @@ def average_precision(tally: Tally, cut: int, divide_by: DivideBy) -> float:
         if divide_by == "found":
             over = tally.walk.seen[:, column]
     elif divide_by == "found" and cut < tally.n_base:
-        return float(np.mean([_average_over_found(tally, q, cut) for q in range(len(relevant))]))
+        return float(np.mean([_average_precision_at(tally, q, cut) for q in range(len(relevant))]))
     else:
         sums = _precision_sums(tally, cut).sum(axis=1)
     return float(ratio(sums, over).mean())
@@ -96,7 +96,7 @@ def _precision_sums(tally: Tally, cut: int) -> Array:
     return sums
 
 
-def _average_over_found(tally: Tally, q: int, cut: int) -> float:
+def _average_precision_at(tally: Tally, q: int, cut: int) -> float:
     """Return query q's expected average precision, divided by the relevant points up to `cut`.
 
     Their number is random where the cut goes through a bucket: x of its r relevant points are in
