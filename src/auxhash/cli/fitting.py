@@ -37,7 +37,7 @@ from auxhash.search.metrics import recall
 
 OF_NEIGHBOURS = ("metric", "query_function", "prefixes", "quality")  # parameters of NeighborHash
 PICTURE_STEPS = 500  # twice as many find no more pictures of the class of a new one
-LEAST_POINTS = 3  # that neighbours are learnt from
+MIN_POINTS = 3  # that neighbours are learnt from
 
 
 class HeldOutPrecision(NamedTuple):
@@ -68,7 +68,7 @@ class Task:
         self._decide(y, known)
         self.X = self.every = self.points.all()
         if isinstance(self.hasher, NeighborHash):
-            recall.checked_points(self.X, self.points.name, LEAST_POINTS)
+            recall.checked_points(self.X, self.points.name, MIN_POINTS)
         self.held_out: AnyArray | None = None  # rows of `every`; NeighborHash chooses its own
         if self.learnt_from or options.method is not None:
             self._hold_out()

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from auxhash.search.index.named import AnyIndex, NumberedIndex
 
 CANDIDATES_PER_HIT = 10  # to re-rank
-MOST_CANDIDATES = 10_000  # to re-rank, where more are taken as they are all equally far
+MAX_CANDIDATES = 10_000  # to re-rank, where more are taken as they are all equally far
 
 
 @click.command()
@@ -254,8 +254,8 @@ class _Rerank:
         from auxhash.search.index import rerank
 
         distances, ids = _scanned(index, asked, few)
-        while self.candidates is None and few < MOST_CANDIDATES and _all_tied(distances):
-            few = min(CANDIDATES_PER_HIT * few, MOST_CANDIDATES)  # equal codes are in no order
+        while self.candidates is None and few < MAX_CANDIDATES and _all_tied(distances):
+            few = min(CANDIDATES_PER_HIT * few, MAX_CANDIDATES)  # equal codes are in no order
             distances, ids = _scanned(index, asked, few)
         if self.by == OUTPUTS:
             assert asked.outputs is not None

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal, Self
 
-from auxhash.codes import MOST_BITS, Codes, as_codes, pack
+from auxhash.codes import MAX_BITS, Codes, as_codes, pack
 from auxhash.compute import checks, context
 from auxhash.compute import device as devices
 from auxhash.compute.arrays import ArrayLike
@@ -187,7 +187,7 @@ class AffinityHash(Hasher):
         losses.get(self.loss)
         zstep.get(self.z_step)
         hashfunctions.get(self.hash_function, self.C)
-        checks.integer("n_bits", self.n_bits, 1, MOST_BITS)
+        checks.integer("n_bits", self.n_bits, 1, MAX_BITS)
         checks.integer("max_sweeps", self.max_sweeps, 1)
         checks.number("C", self.C, 0, strict=True)
 

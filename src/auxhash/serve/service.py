@@ -15,7 +15,7 @@ from auxhash.compute import checks, deadline
 from auxhash.compute.arrays import AnyArray, Array
 from auxhash.compute.fingerprint import OtherModelError
 from auxhash.compute.version import __version__
-from auxhash.search.index.tables import VALUES, Tables, as_tables, tables_from_outputs
+from auxhash.search.index.tables import VALUES_PER_BYTE, Tables, as_tables, tables_from_outputs
 from auxhash.serve.hits import Neighbours, Pairs, Payloads, QueryCodes, to_json
 from auxhash.serve.incoming import IncomingPoints
 from auxhash.serve.limits import Limits
@@ -317,7 +317,7 @@ class Service:
         each = _n_wanted(asked)
         if asked.by != HAMMING:
             each = each if self.store.scans_tables else n_candidates(each)
-            most = max(1, limits.tables // (4 * VALUES * n_bytes(self.store.n_bits)))
+            most = max(1, limits.tables // (4 * VALUES_PER_BYTE * n_bytes(self.store.n_bits)))
             if len(queries) > most:
                 raise invalid(
                     f"{len(queries):,} queries by {asked.by} of {self.store.n_bits:,} bits are too "

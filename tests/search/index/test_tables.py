@@ -109,9 +109,9 @@ def test_bounds_exclude_none_of_the_nearest(kind, k, forms, n_bits):
     base, tables = random_codes(rng, 5000, n_bits), random_tables(rng, 1, n_bits, kind)
     planes = scan.read_only(scan.to_planes(base))
     near, order = definition(tables, base, 5000)
-    limit, bounds = near[0, k - 1], np.empty(scan.BLOCK, np.uint8)
+    limit, bounds = near[0, k - 1], np.empty(scan.CODES_PER_BLOCK, np.uint8)
     levels, terms = np.empty((len(planes), 256), np.uint8), tablescan._bound_terms(tables)
-    starts = np.empty(scan.BLOCK // tablescan.LANES, np.int64)
+    starts = np.empty(scan.CODES_PER_BLOCK // tablescan.LANES, np.int64)
     form, unit, zero = tablescan._choose(
         planes, 0, scan.read_only(tables)[0], terms, 0, limit, levels, starts, bounds
     )
@@ -144,7 +144,7 @@ def test_bounds_are_sums_of_levels():
                 continue
             right = np.minimum(sums[form], 255)[5:990]
             for level in (0, min(255, right.min() + 1), min(255, right.min() + 9), 255):
-                out, starts = np.empty(scan.BLOCK, np.uint8), np.empty(64, np.int64)
+                out, starts = np.empty(scan.CODES_PER_BLOCK, np.uint8), np.empty(64, np.int64)
                 more = rng.permutation(7), np.uint8(level), starts, out
                 tablescan._bounds(planes, 5, 990, levels, form, *more)
                 below = right < level

@@ -15,7 +15,7 @@ from auxhash.files.tables import LABEL, check_features, read_features, read_labe
 
 ArrayOrFile = ArrayLike | str | Path
 
-MOST_QUERIES = 2_000
+MAX_QUERIES = 2_000
 
 
 def from_arrays(
@@ -61,7 +61,7 @@ def from_arrays(
         raise ValueError("neighbors and query_y belong to query, which is not given")
     else:
         if n_query is None:
-            n_query = min(MOST_QUERIES, max(1, len(points) // 10))
+            n_query = min(MAX_QUERIES, max(1, len(points) // 10))
         _, kept, drawn = split(len(points), None, None, n_query, seed)
         points, queries = points.take(kept), points.take(drawn)
         origin = "drawn at random, none of them in the base"

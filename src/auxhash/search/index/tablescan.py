@@ -25,9 +25,9 @@ from auxhash.compute import context, threads
 from auxhash.compute.arrays import AnyArray
 from auxhash.compute.kernels import intrinsic, kernel
 from auxhash.search.index.scan import (
-    BLOCK,
-    RUN,
-    STRIP,
+    CODES_PER_BLOCK,
+    CODES_PER_RUN,
+    CODES_PER_STRIP,
     Planes,
     Positions,
     append,
@@ -35,7 +35,7 @@ from auxhash.search.index.scan import (
     read_only,
     shares,
 )
-from auxhash.search.index.tables import VALUES, TableDistances, Tables
+from auxhash.search.index.tables import VALUES_PER_BYTE, TableDistances, Tables
 
 LANES = 16  # codes per instruction, and entries of a table of four bits
 NEON = platform.machine().lower() in ("aarch64", "arm64")
@@ -45,14 +45,15 @@ SSSE3 = platform.machine().lower() in ("x86_64", "amd64") and not (
 )
 EXACT, FULL, HALVES = 0, 1, 2  # bounds of a query
 FORMS = HALVES if NEON or SSSE3 else EXACT  # the last that the processor has instructions for
-MAX_FULL_HITS, MAX_HALVES_HITS = RUN // 4, RUN // 8  # hits among RUN codes, for a bound to pay
-MIN_BOUNDED = 8 * RUN  # codes; fewer are measured as quickly as bounds are made
+# Hits among the codes of a run, for a bound to pay.
+MAX_FULL_HITS, MAX_HALVES_HITS = CODES_PER_RUN // 4, CODES_PER_RUN // 8
+MIN_BOUNDED_CODES = 8 * CODES_PER_RUN  # fewer are measured as quickly as bounds are made
 MAX_LEVEL = 254  # of a sum of bounds that is within the limit; 255 may stand for more
 NO_TERMS = np.empty((0, 0, LANES)), np.empty((0, 0)), np.empty((0, 0)), np.empty(0)
 NO_ORDER = np.empty((0, 0), np.int64)
 QUERIES_PER_TASK = 16  # with candidates of their own
-LONG_BLOCK = 8  # times BLOCK, for one query: memory is read ahead along a plane
-ROUNDING = 2.0**-22  # relative error per addition that bounds allow for, 4 times that of float32
+MAX_BLOCKS_AT_ONCE = 8  # blocks of codes, for one query: memory is read ahead along a plane
+ROUNDING_PER_ADDITION = 2.0**-22  # relative; bounds allow for 4 times the error of float32
 
 
 def nearest(planes: Planes, n: int, tables: Tables, k: int) -> tuple[TableDistances, Positions]:
@@ -69,7 +70,7 @@ def nearest(planes: Planes, n: int, tables: Tables, k: int) -> tuple[TableDistan
     def search(task: tuple[slice, int]) -> None:
         rows, p = task
         ends, results = (pieces[p].start, pieces[p].stop), (near[p, rows], where[p, rows])
-        bounded = FORMS != EXACT and ends[1] - ends[0] >= MIN_BOUNDED
+        bounded = FORMS != EXACT and ends[1] - ends[0] >= MIN_BOUNDED_CODES
         terms = _bound_terms(tables[rows]) if bounded else (*NO_TERMS, NO_ORDER)
         _nearest(planes, *ends, tables[rows], terms, k, *results)
 
@@ -120,7 +121,7 @@ def _bound_terms(tables: Tables) -> tuple[AnyArray, ...]:
     low += (square - low - high).min(axis=2, keepdims=True)
     halves = np.concatenate([low[:, :, 0], high[..., 0]], axis=2).reshape(m, 2 * width, LANES)
     least = square.min(axis=(2, 3))
-    margin = width * ROUNDING * np.abs(square).max(axis=(2, 3)).sum(axis=1)
+    margin = width * ROUNDING_PER_ADDITION * np.abs(square).max(axis=(2, 3)).sum(axis=1)
     order = np.argsort(least - square.mean(axis=(2, 3)), axis=1)
     return halves, halves.min(axis=2), least, margin, order
 
@@ -139,12 +140,12 @@ def _add_full(
         if not NEON:  # never run, but compiled
             return []
         parts = []
-        for r in range(0, VALUES // LANES, 4):
+        for r in range(0, VALUES_PER_BYTE // LANES, 4):
             index = builder.sub(code, vector(LANES * r))
             parts.append(call("aarch64.neon.tbl4.v16i8", *registers[r : r + 4], index))
         return [builder.or_(builder.or_(*parts[:2]), builder.or_(*parts[2:]))]
 
-    return _over_lanes((levels, planes, p, a, out, starts, n), 1, VALUES // LANES, terms)
+    return _over_lanes((levels, planes, p, a, out, starts, n), 1, VALUES_PER_BYTE // LANES, terms)
 
 
 @intrinsic
@@ -383,11 +384,11 @@ def _pays(
     starts: AnyArray,
     bounds: AnyArray,
 ) -> bool:
-    """Return True if, of the first RUN codes, at most `most` are within the limit by the bound."""
+    """Return True if at most `most` codes of the first run are within the limit by the bound."""
     beyond = np.uint8(MAX_LEVEL + 1)
-    _bounds(planes, first, first + RUN, levels, form, order, beyond, starts, bounds)
+    _bounds(planes, first, first + CODES_PER_RUN, levels, form, order, beyond, starts, bounds)
     hits = 0
-    for i in range(RUN):
+    for i in range(CODES_PER_RUN):
         hits += bounds[i] <= MAX_LEVEL
     return hits <= most
 
@@ -515,24 +516,24 @@ def _nearest(
     `terms` are those of `_bound_terms`, or of no queries, where bounds would not pay.
     """
     m, n = len(tables), last - first
-    block = BLOCK * max(1, LONG_BLOCK // m)
+    block = CODES_PER_BLOCK * max(1, MAX_BLOCKS_AT_ONCE // m)
     crowd = min(n, k + max(k, 16))  # number of candidates at which all but k are dropped
     near = np.empty((m, min(n, crowd + block)), np.float32)
     where, count = np.empty(near.shape, np.int64), np.zeros(m, np.int64)
     limit = np.full(m, np.inf, np.float32)
-    levels = np.empty((m, len(planes), VALUES), np.uint8)
+    levels = np.empty((m, len(planes), VALUES_PER_BYTE), np.uint8)
     form, unit, zero = np.full(m, EXACT), np.empty(m), np.empty(m)
     sums, bounds, mask = (
         np.empty(block, np.float32),
         np.empty(block, np.uint8),
-        np.empty(STRIP, np.uint8),
+        np.empty(CODES_PER_STRIP, np.uint8),
     )
     few, hits = np.empty(block, np.uint8), np.empty(block, np.int64)
     starts = np.empty(block // LANES, np.int64)
     start = first
     while start < last:
         # The first blocks are short: all their codes are measured, until there is a limit.
-        stop = min(last, start + min(block, max(RUN, start - first)))
+        stop = min(last, start + min(block, max(CODES_PER_RUN, start - first)))
         for q in range(m):
             table, so_far = tables[q], (near[q], where[q], count[q])
             if form[q] == EXACT:
