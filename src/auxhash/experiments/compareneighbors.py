@@ -8,7 +8,6 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -40,6 +39,7 @@ from auxhash.experiments.entries import (
     METHODS,
     NETWORK,
     Entry,
+    MethodLike,
     Methods,
     Shared,
     entries,
@@ -351,7 +351,7 @@ def _jobs(
     return jobs
 
 
-def _listed(methods: Any) -> list[tuple[str, Any]]:
+def _listed(methods: Methods) -> list[tuple[str, MethodLike]]:
     """Names and methods; raises for names that are not known."""
     if isinstance(methods, (str, Hasher)):
         methods = [methods]

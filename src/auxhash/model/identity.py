@@ -17,7 +17,14 @@ import sys
 from collections.abc import Iterable, Iterator
 from dataclasses import fields, is_dataclass
 from pathlib import Path
-from types import BuiltinFunctionType, CodeType, FunctionType, MappingProxyType, MethodType
+from types import (
+    BuiltinFunctionType,
+    CellType,
+    CodeType,
+    FunctionType,
+    MappingProxyType,
+    MethodType,
+)
 from types import ModuleType as Module
 from typing import Any
 
@@ -222,7 +229,7 @@ class _Words:
         return f"{kind} {self.short(listed)}"
 
 
-def _content(cell: Any) -> object:
+def _content(cell: CellType) -> object:
     try:
         return cell.cell_contents
     except ValueError:  # nothing yet

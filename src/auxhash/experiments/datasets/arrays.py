@@ -2,13 +2,12 @@
 
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from auxhash.compute import checks
-from auxhash.compute.arrays import ArrayLike
+from auxhash.compute.arrays import AnyArray, ArrayLike
 from auxhash.experiments.datasets.dataset import Dataset, Points, describe, draw, split, within
 from auxhash.files.report import Features
 from auxhash.files.tables import LABEL, check_features, read_features, read_labels, take_features
@@ -33,7 +32,7 @@ def from_arrays(
     seed: int = 0,
     cosine: bool = False,
     name: str = "arrays",
-    images: Any = None,
+    images: AnyArray | None = None,
 ) -> Dataset:
     """A data set from arrays, or from .npy, .npz, .csv, .parquet, .fvecs or .bvecs files.
 

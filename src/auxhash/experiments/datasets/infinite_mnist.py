@@ -20,7 +20,6 @@ Their program (leon.bottou.org/projects/infimnist) differs:
 import math
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -154,7 +153,7 @@ def _gaussian() -> NDArray[np.float32]:
 
 
 @kernel(inline="always")
-def _two_uniform(bits: int) -> tuple[Any, Any]:
+def _two_uniform(bits: int) -> tuple[np.float32, np.float32]:
     """Two numbers in -1..1 out of 64 random bits."""
     high = np.float32(np.int64(bits >> np.uint64(40))) / np.float32(1 << 23) - np.float32(1)
     low = np.float32(np.int64((bits >> np.uint64(8)) & np.uint64(0xFFFFFF))) / np.float32(1 << 23)
@@ -182,7 +181,7 @@ def _smooth(field: AnyArray, kernel: AnyArray, wide: AnyArray, across: AnyArray)
 
 
 @kernel(inline="always")
-def _pixel(digit: AnyArray, row: int, x: int) -> Any:
+def _pixel(digit: AnyArray, row: int, x: int) -> np.float32:
     inside = 0 <= row < digit.shape[0] and 0 <= x < digit.shape[1]
     return np.float32(digit[row, x]) if inside else np.float32(0)
 

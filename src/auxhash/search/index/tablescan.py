@@ -354,7 +354,7 @@ def _bounds(
 @kernel
 def _round_down(
     terms: AnyArray, least: AnyArray, margin: float, limit: float, levels: AnyArray
-) -> Any:
+) -> tuple[float, float]:
     """Write levels of terms (n_terms, n), so that MAX_LEVEL is the limit; return unit and zero.
 
     unit * (sum of levels) + zero is at most the distance of a code.
@@ -419,7 +419,7 @@ def _choose(
 
 
 @kernel
-def _kth(values: AnyArray, count: int, k: int) -> Any:
+def _kth(values: TableDistances, count: int, k: int) -> np.float32:
     """Return the k-th smallest of the first `count` values, from 0 on; quickselect on a copy."""
     own = np.empty(count, values.dtype)
     for i in range(count):
@@ -441,11 +441,12 @@ def _kth(values: AnyArray, count: int, k: int) -> Any:
             first = i
         else:
             break
-    return own[k]
+    kth: np.float32 = own[k]
+    return kth
 
 
 @kernel
-def _keep(near: AnyArray, where: AnyArray, count: int, k: int) -> Any:
+def _keep(near: AnyArray, where: AnyArray, count: int, k: int) -> tuple[int, np.float32]:
     """Keep the k nearest, in their order; return how many, and the limit for further codes."""
     if count < k:
         return count, np.float32(np.inf)

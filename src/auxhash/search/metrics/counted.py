@@ -14,7 +14,7 @@ nearer points, H of them relevant. In a random order of the ties, expected value
   m = n, the bucket that K cuts has m = K - N, and buckets beyond it have m = 0.
 """
 
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 
@@ -117,11 +117,12 @@ def _average_precision_at(tally: Tally, q: int, cut: int) -> float:
     return float(chance @ ratio(sums, H + x))
 
 
-def _choose(n: Counts | np.int64, k: Counts | np.int64) -> Any:
+def _choose(n: Counts | np.int64, k: Counts | np.int64) -> Array:
     """Return the logarithm of the binomial coefficient."""
     from scipy.special import gammaln  # here: `auxhash inspect` does without, and starts quicker
 
-    return gammaln(n + 1) - gammaln(k + 1) - gammaln(n - k + 1)
+    logarithm: Array = gammaln(n + 1) - gammaln(k + 1) - gammaln(n - k + 1)
+    return logarithm
 
 
 def ratio(part: ArrayLike, counts: AnyArray) -> Array:
