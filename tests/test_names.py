@@ -28,7 +28,7 @@ def trees() -> list[tuple[Path, ast.Module]]:
     """Return the trees of all scripts, and those of the documentation's code."""
     paths = sorted(path for folder in CHECKED for path in (ROOT / folder).rglob("*.py"))
     texts = [(path, path.read_text("utf-8")) for path in paths]
-    for path in sorted((ROOT / "docs").glob("*.md")):
+    for path in (ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))):
         texts += [(path, code) for code in PYTHON.findall(path.read_text("utf-8"))]
     return [(path.relative_to(ROOT), ast.parse(text)) for path, text in texts]
 
