@@ -1,4 +1,4 @@
-"""What N bits cost: `auxhash.compare` without labels on real data sets.
+"""Cost of N bits: `auxhash.compare` without labels on real data sets.
 
 python -m benchmarks bits --data debian-minilm [wordnet-minilm ...] [--bytes 4 8 16 32]
                           [--methods ITQ OPQ ...] [--train N] [--base N] [--seeds 0 1 2]

@@ -95,10 +95,10 @@ def searches(hasher: Any, base: Any, queries: Any) -> Iterator[tuple[str, Search
                 )
 
 
-def share(found: Any, truth: Any) -> str:
+def share(ids: Any, truth: Any) -> str:
     """Return the share of the nearest that were found."""
-    hits = (found[:, :, None] == truth[:, None, :]).any(axis=2)
-    return f"{hits.mean() * found.shape[1] / truth.shape[1]:.3f}".removeprefix("0")
+    hits = (ids[:, :, None] == truth[:, None, :]).any(axis=2)
+    return f"{hits.mean() * ids.shape[1] / truth.shape[1]:.3f}".removeprefix("0")
 
 
 if __name__ == "__main__":

@@ -27,7 +27,7 @@ from rich.table import Table
 
 import auxhash
 from auxhash import MACHash
-from auxhash.codes import MOST_BITS, pack, sign
+from auxhash.codes import MAX_BITS, pack, sign
 from auxhash.compute.neighbors import Metric
 from auxhash.experiments import datasets
 from auxhash.experiments.datasets.dataset import Dataset, Points, ground_truth
@@ -437,8 +437,8 @@ def _options(options: Sequence[str]) -> argparse.Namespace:
     parser.add_argument("--base", type=int, help="base points")
     parser.add_argument("--device", choices=("cpu", "cuda"), default="cpu", help="of NeighborHash")
     asked = parsed(parser, options, FILE)
-    if not all(1 <= bits <= MOST_BITS for bits in asked.bits):
-        parser.error(f"--bits must be from 1 to {MOST_BITS}")
+    if not all(1 <= bits <= MAX_BITS for bits in asked.bits):
+        parser.error(f"--bits must be from 1 to {MAX_BITS}")
     return asked
 
 

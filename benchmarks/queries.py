@@ -116,14 +116,14 @@ def _pairs(data: Asked, jobs: Sequence[Record]) -> Iterator[Record]:
     learnt, tested = _split(data, job["seed"])
     Q, rows = data.Q[tested], data.rows[tested]
     hasher, index, seconds = _codes(data.codes, job)
-    found = {"vectors": _by_vectors(data.codes, Q, rows)}
-    found |= _by_hasher("codes of documents", hasher, index, Q, rows)
+    recalls = {"vectors": _by_vectors(data.codes, Q, rows)}
+    recalls |= _by_hasher("codes of documents", hasher, index, Q, rows)
     used = {"codes": seconds}
     for name, start in (("pairs", None), ("pairs and the codes' model", hasher)):
         asker, used[name] = _asker(job, data.Q[learnt], data.rows[learnt], index, start)
-        found[f"{name}: tables"] = _by_tables(index, asker.tables(Q), rows)
-        found[f"{name}: codes"] = _by_hamming(asker.encode(Q), index, rows)
-    yield {**job, "pairs": len(learnt), "queries": len(tested), "found": found, "cpu_s": used}
+        recalls[f"{name}: tables"] = _by_tables(index, asker.tables(Q), rows)
+        recalls[f"{name}: codes"] = _by_hamming(asker.encode(Q), index, rows)
+    yield {**job, "pairs": len(learnt), "queries": len(tested), "found": recalls, "cpu_s": used}
 
 
 def _change(data: Asked, jobs: Sequence[Record]) -> Iterator[Record]:
@@ -138,7 +138,7 @@ def _change(data: Asked, jobs: Sequence[Record]) -> Iterator[Record]:
     for job in jobs:
         common = np.sort(order[: min(job["common"], len(order))])
         asker, used = _asker(job, data.same[common], common, index, None)
-        found = {
+        recalls = {
             **known_before,
             "old vectors: least squares": _by_least_squares(data, common, Q, rows),
             "old codes: tables": _by_tables(index, asker.tables(Q), rows),
@@ -147,16 +147,16 @@ def _change(data: Asked, jobs: Sequence[Record]) -> Iterator[Record]:
         if data.classes is not None:
             alike = nearest_of_class(data.same[common], data.classes[common])
             of_class, _ = _asker(job, data.same[common], common[alike], index, None)
-            found["old codes: tables from classes"] = _by_tables(index, of_class.tables(Q), rows)
+            recalls["old codes: tables from classes"] = _by_tables(index, of_class.tables(Q), rows)
         changed = index.packed.copy()  # documents that came after the change: all others
         late = np.setdiff1d(np.arange(len(changed)), common)
         if len(late):
             changed[late] = asker.encode(data.same[late])
             mixed = HammingIndex(job["bits"]).add(changed)
-            found["new documents among old: tables"] = _by_tables(mixed, asker.tables(Q), rows)
+            recalls["new documents among old: tables"] = _by_tables(mixed, asker.tables(Q), rows)
         used_by = {"codes": seconds, "asker": used}
         about = {"queries": len(tested), "relevant": rows[0].size}
-        yield {**job, **about, "found": found, "cpu_s": used_by}
+        yield {**job, **about, "found": recalls, "cpu_s": used_by}
 
 
 def _relevance(data: Asked, jobs: Sequence[Record]) -> Iterator[Record]:
@@ -311,13 +311,13 @@ def _by_tables(index: HammingIndex, tables: Single, rows: Numbers) -> list[float
 def _by_hamming(codes: AnyArray, index: HammingIndex, rows: Numbers) -> list[float]:
     """With ties by their exact expectation."""
     true = rows.reshape(len(rows), -1)
-    found = (metrics.recall_at_k(codes, index.packed, neighbors=true, k=k) for k in RANKS)
-    return [round(float(share), 4) for share in found]
+    recalls = (metrics.recall_at_k(codes, index.packed, neighbors=true, k=k) for k in RANKS)
+    return [round(float(share), 4) for share in recalls]
 
 
 def _shares(hits: Numbers, rows: Numbers) -> list[float]:
-    found = hits[:, :, None] == rows.reshape(len(rows), 1, -1)  # (m, first hits, K)
-    return [round(float(found[:, :k].any(axis=1).mean()), 4) for k in RANKS]
+    is_relevant = hits[:, :, None] == rows.reshape(len(rows), 1, -1)  # (m, first hits, K)
+    return [round(float(is_relevant[:, :k].any(axis=1).mean()), 4) for k in RANKS]
 
 
 def tables(records: Sequence[Record]) -> dict[str, str]:
@@ -402,6 +402,6 @@ def _run_small() -> None:
         records += study(asked, [{**short, "base": 250, "study": name, "common": None}])
     for text in tables(records).values():
         print(text)
-    found = records[0]["found"]
-    ratio = found["pairs: tables"][1] / max(found["codes of documents: outputs"][1], 0.01)
+    recalls = records[0]["found"]
+    ratio = recalls["pairs: tables"][1] / max(recalls["codes of documents: outputs"][1], 0.01)
     print(f"ratio to outputs of tables from pairs: {ratio:.2f}")

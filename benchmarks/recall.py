@@ -22,10 +22,10 @@ def by_hamming(query: Any, base: Any, near: Any, ranks: Sequence[int]) -> Shares
 def by_outputs(hasher: Hasher, queries: Any, base: Any, near: Any, ranks: Sequence[int]) -> Shares:
     """Recall at each rank, by the query's real outputs against the packed codes of the base."""
     real = hasher.decision_function(queries)
-    found = ranking.by_tables(lambda rows: tables_from_outputs(real[rows]), base, near)
-    return at(found, ranks)
+    ranks_of_nearest = ranking.by_tables(lambda rows: tables_from_outputs(real[rows]), base, near)
+    return at(ranks_of_nearest, ranks)
 
 
-def at(found: NeighborRanks, ranks: Sequence[int]) -> Shares:
+def at(ranks_of_nearest: NeighborRanks, ranks: Sequence[int]) -> Shares:
     """Mean over the queries at each rank."""
-    return np.array([found.within(k).mean() for k in ranks])
+    return np.array([ranks_of_nearest.within(k).mean() for k in ranks])

@@ -201,14 +201,14 @@ def filtered(small: bool, jobs: int | None) -> Iterator[Row]:
         with place() as url, recipe(url, X, codes) as search:
             for m in (None, *few):
                 pairs = list(zip(queries, asked, strict=True))
-                found: list[Any] = []
+                results: list[Any] = []
                 search(*pairs[0], m)
                 took = _seconds(
-                    lambda m=m, search=search, pairs=pairs, found=found: found.extend(
+                    lambda m=m, search=search, pairs=pairs, results=results: results.extend(
                         search(vector, code, m) for vector, code in pairs
                     )
                 )
-                recall = np.mean([np.isin(t, f).mean() for f, t in zip(found, near, strict=True)])
+                recall = np.mean([np.isin(t, f).mean() for f, t in zip(results, near, strict=True)])
                 yield {
                     "database": name,
                     "codes as a filter": "no: all vectors" if m is None else f"{m:,} candidates",

@@ -483,10 +483,10 @@ def optima() -> list[Panel]:
     plots: list[Panel] = []
     for title, label, column in (("L(h)", "loss", 2), ("Precision at 100", "precision", 4)):
         series = []
-        for method, told in (("MACrefined",) * 2, ("MACcut",) * 2, ("CCA-ITQ", "CCAITQ")):
+        for method, line in (("MACrefined",) * 2, ("MACcut",) * 2, ("CCA-ITQ", "CCAITQ")):
             own = [row for row in rows if row[1] == method]
             x, y = [int(row[0]) for row in own], [float(row[column]) for row in own]
-            series.append(Series(method, style(told), x, y))
+            series.append(Series(method, style(line), x, y))
         plots.append(Plot(title, "bits", label, series))
     return plots
 
@@ -603,7 +603,7 @@ def verdicts() -> list[Panel]:
     every = {name: made["results_of"](one, name) for name, one in made["FIGURES"].items()}
     panels: list[Panel] = []
     shades = {"held": -0.8, "not held": 0.8, "so far held": -0.35, "so far not held": 0.35}
-    for kind, told in made["COLUMNS"].items():
+    for kind, words_of_kind in made["COLUMNS"].items():
         if 2 * sum(kind in results for results in every.values()) < len(every):
             continue
         rows = {}
@@ -613,7 +613,7 @@ def verdicts() -> list[Panel]:
             rows[name] = [shades.get(words.get(claim.words, ""), 0.0) for claim in figure.claimed]
         most = max(map(len, rows.values()))
         values = [row + [0.0] * (most - len(row)) for row in rows.values()]
-        setting = told.removeprefix("blocks in ").removesuffix(" h step")
+        setting = words_of_kind.removeprefix("blocks in ").removesuffix(" h step")
         panels.append(Grid(setting, list(rows), values, "claims"))
     return panels
 

@@ -1,4 +1,4 @@
-"""What was found of the paper, as one document: python docs/report.py, or make report.
+"""Make the results of the reproduction as one document: python docs/report.py, or make report.
 
 Writes docs/_build/report.html, which needs no network: abstract, question, setting, what held, what
 did not and why, then every figure with its curves and verdicts, and what differs. All of it is made
@@ -149,22 +149,22 @@ def html(text: str) -> str:
     )
 
 
-def _link(found: re.Match[str]) -> str:
+def _link(match: re.Match[str]) -> str:
     """A link inside of the report, or words."""
-    words, to = found.groups()
+    words, to = match.groups()
     return f"[{words}](#{LINKS[to]})" if to in LINKS else words
 
 
-def _verdict(found: re.Match[str]) -> str:
-    colour = "failed" if found[3] else "held"
-    return f'<strong style="color:var(--{colour})">{found[1]}</strong>'
+def _verdict(match: re.Match[str]) -> str:
+    colour = "failed" if match[3] else "held"
+    return f'<strong style="color:var(--{colour})">{match[1]}</strong>'
 
 
 def _results(figure: Any) -> dict[str, Any]:
     """All results of a figure by the name of the panels: of data sets apart, too."""
     names = [figure.name, *(f"{figure.name}-{data}" for data in VERDICTS["APART"])]
-    found = {name: VERDICTS["results_of"](figure, name) for name in names}
-    return {name: results for name, results in found.items() if results}
+    by_name = {name: VERDICTS["results_of"](figure, name) for name in names}
+    return {name: results for name, results in by_name.items() if results}
 
 
 def data_table(results: dict[str, dict[str, Any]]) -> str:

@@ -1,4 +1,4 @@
-"""What holds, what fails and why, over all figures: python docs/verdicts.py.
+"""Tables of what holds, what fails and why, over all figures: python docs/verdicts.py.
 
 Writes docs/summary/*.md out of the verdicts of docs/verdicts.py on the paper's claims, in every
 order of the blocks and both forms of MAC's h step: claims that held wherever they were judged,
@@ -29,7 +29,7 @@ COLUMNS: dict[Kind, str] = {
     kind: words.removeprefix("blocks in ").removesuffix(" h step")
     for kind, words in VERDICTS["COLUMNS"].items()
 }
-HELD, NOT_HELD, SO_FAR = "held", "not held", "so far "
+HOLDS, FAILS, SO_FAR = "held", "not held", "so far "
 # Headings of the section "Why claims fail" of docs/verdicts.md, and the claims that each explains.
 # A claim that goes on from one of these ("...") has the same reason, if no other names it; "DATA: "
 # before a claim is for that data set alone.
@@ -85,7 +85,7 @@ def judged() -> Iterator[Judged]:
                     for kind, own in results.items()
                     for verdict in own["verdicts"]
                     if verdict["claim"] == claim.words
-                    and verdict["verdict"].removeprefix(SO_FAR) in (HELD, NOT_HELD)
+                    and verdict["verdict"].removeprefix(SO_FAR) in (HOLDS, FAILS)
                 }
                 if by_kind:
                     yield Judged(name, data, first, claim.words, claim.ours, by_kind)
@@ -96,8 +96,8 @@ def tables() -> dict[Path, str]:
     every = [each for each in judged() if not each.ours]
     made = {
         "count": count(every),
-        "held": listed([each for each in every if each.verdict == HELD]),
-        "failed": listed([each for each in every if each.verdict == NOT_HELD], True),
+        "held": listed([each for each in every if each.verdict == HOLDS]),
+        "failed": listed([each for each in every if each.verdict == FAILS], True),
         "mixed": mixed([each for each in every if not each.verdict]),
         "gains": gains(),
         "h-steps": h_steps(VERDICTS["_lines"](VERDICTS["DIFFERS"])),
@@ -106,15 +106,21 @@ def tables() -> dict[Path, str]:
 
 
 def count(every: Sequence[Judged]) -> str:
-    """How many claims were judged and held, by setting; preliminary verdicts count apart."""
+    """Count the claims that were judged and held, by setting; preliminary verdicts count apart."""
     rows = []
     for kind, name in COLUMNS.items():
         own = [each.by_kind[kind] for each in every if kind in each.by_kind]
         final = [verdict for verdict, _ in own if not verdict.startswith(SO_FAR)]
-        sure = sum(verdict == HELD and bool(SURE.search(words)) for verdict, words in own)
+        sure = sum(verdict == HOLDS and bool(SURE.search(words)) for verdict, words in own)
         early = [verdict for verdict, _ in own if verdict.startswith(SO_FAR)]
-        held = early.count(SO_FAR + HELD)
-        cells = [final.count(HELD), sure, final.count(NOT_HELD), held, len(early) - held]
+        early_holds = early.count(SO_FAR + HOLDS)
+        cells = [
+            final.count(HOLDS),
+            sure,
+            final.count(FAILS),
+            early_holds,
+            len(early) - early_holds,
+        ]
         rows.append([name, *map(str, cells)])
     head = ["order, h step", "held", "of these, can hardly fail", "not held"]
     return table([*head, "so far held", "so far not held"], rows)
@@ -144,7 +150,7 @@ def mixed(every: Sequence[Judged]) -> str:
     return table(["figure", "claim", *WORDS, "numbers", "why"], rows)
 
 
-WORDS = (HELD, NOT_HELD)
+WORDS = (HOLDS, FAILS)
 
 
 def _named(each: Judged, kind: Kind) -> str:
@@ -165,7 +171,7 @@ def reason(each: Judged) -> str:
 
 
 def names(each: Judged) -> list[str]:
-    """What REASONS can call the claim, the closest first."""
+    """The names that REASONS can have for the claim, the closest first."""
     words = each.words, each.claim
     return [*(f"{each.data}: {name}" for name in words), *words]
 
@@ -235,7 +241,7 @@ GAINED = 100  # rank of the precision that is shown
 
 
 def gains() -> str:
-    """What MAC gains over its two-step start: loss and precision, by figure, loss and method."""
+    """Tabulate MAC's gain over its two-step start in loss and precision, by figure and method."""
     rows = []
     for name, figure in FIGURES.items():
         if not isinstance(figure, GroupFigure) or name in REPEATING:
@@ -281,7 +287,7 @@ def _gain(records: Sequence[Record], mac: str, two_step: str) -> str:
 
 
 def h_steps(differs: Sequence[Mapping[str, Any]]) -> str:
-    """The same runs with both forms of the h step, seed by seed: 16 bits, linear, with validation.
+    """Compare runs by their form of the h step, seed by seed: 16 bits, linear, with validation.
 
     The two-step solution, where both start, is the same.
     """

@@ -411,9 +411,9 @@ def together(
     if not (later or borrowed):
         return first
     later = later or {"notes": [], "command": ""}
-    told = dict.fromkeys([*first["notes"], *later["notes"]])
+    all_notes = dict.fromkeys([*first["notes"], *later["notes"]])
     seeds = fewer_seeds(1 + max(record.seed for record in every.values()), SCALE)
-    notes = [*filter(None, [seeds]), *(note for note in told if not _outdated(note))]
+    notes = [*filter(None, [seeds]), *(note for note in all_notes if not _outdated(note))]
     if borrowed:
         notes.append(f"{borrowed} records are of the same runs in other figures or `{QUEUE}`.")
     notes += filter(None, [_missing(groups, list(every.values()))])

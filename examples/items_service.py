@@ -27,8 +27,8 @@ def service(store: str) -> Iterator[client.Client]:
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
         try:
-            found = (re.search(r"http://\S+", line) for line in process.stdout)
-            shop = client.Client(next(match.group() for match in found if match))
+            matches = (re.search(r"http://\S+", line) for line in process.stdout)
+            shop = client.Client(next(match.group() for match in matches if match))
             while not opened(shop):
                 time.sleep(0.1)
             yield shop

@@ -63,8 +63,8 @@ def main() -> None:
 
     unit = base / np.linalg.norm(base, axis=1, keepdims=True)
     nearest = np.argsort(-queries @ unit.T, axis=1)[:, :10]
-    for order, found in {"codes": by_codes, "outputs": by_outputs, "vectors": by_vectors}.items():
-        right = np.mean([len({*a} & {*b}) for a, b in zip(found, nearest, strict=True)]) / 10
+    for order, rows in {"codes": by_codes, "outputs": by_outputs, "vectors": by_vectors}.items():
+        right = np.mean([len({*a} & {*b}) for a, b in zip(rows, nearest, strict=True)]) / 10
         print(f"by {order}: {right:.2f} of the 10 nearest")
     print(f"{ids[-100]} finds", *index.called(by_vectors[0, :3].tolist()))
 

@@ -27,7 +27,7 @@ from auxhash.experiments.datasets.fetch.sources import Collection
 
 # Progress of training, which is said of what takes longer than ten seconds on this machine.
 PROGRESS = re.compile(r"^.*; \d+:\d\d:\d\d taken.*\n", re.MULTILINE)
-BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$\n?", re.DOTALL | re.MULTILINE)
+CODE_BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$\n?", re.DOTALL | re.MULTILINE)
 SERVED = "http://localhost:8000"
 
 
@@ -59,7 +59,7 @@ def need(data: Embedded) -> bool:
 
 def examples(text: str) -> Iterator[tuple[str, str, str]]:
     """Kind ("python" or "auxhash"), code or command, and the printed output that stands there."""
-    blocks = list(BLOCK.finditer(text))
+    blocks = list(CODE_BLOCK.finditer(text))
     for block, following in zip_longest(blocks, blocks[1:]):
         kind, code = block.groups()
         if kind == "python":

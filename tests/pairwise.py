@@ -63,7 +63,7 @@ def refused(options, rules):
             yield usual | dict(zip(rule.when, values, strict=True))
 
 
-def check_told(error, case, rules):
+def check_message(error, case, rules):
     """One of the rules that the case breaks says so."""
     broken_rules = broken(case, rules)
     assert broken_rules, f"refused, but by no rule: {error!r}"

@@ -4,7 +4,7 @@ from itertools import product
 
 import pytest
 
-from tests.pairwise import Rule, broken, check_told, covering, pairs_of, refused
+from tests.pairwise import Rule, broken, check_message, covering, pairs_of, refused
 
 OPTIONS = {"a": (1, 2, 3), "b": (1, 2, 3), "c": (1, 2), "d": (1, 2)}
 RULES = [
@@ -35,11 +35,11 @@ def test_every_way_to_break_a_rule_is_there():
 
 def test_errors_are_those_of_the_rules():
     wrong, right = {"a": 1, "b": 2, "c": 1, "d": 1}, {"a": 2, "b": 2, "c": 1, "d": 1}
-    check_told(ValueError("there is no a"), wrong, RULES)
+    check_message(ValueError("there is no a"), wrong, RULES)
     for error, case in (
         (ValueError("there is no c"), wrong),
         (KeyError("no a"), wrong),
         (ValueError("no a"), right),
     ):
         with pytest.raises(AssertionError):
-            check_told(error, case, RULES)
+            check_message(error, case, RULES)

@@ -22,7 +22,7 @@ ORDERS = ("little", "ubinary", "binary")
 
 # Index and metrics take codes of up to this many bits: their kernels keep a distance, together with
 # whether the point is relevant, in 16 bits.
-MOST_BITS = (1 << 15) - 1
+MAX_BITS = (1 << 15) - 1
 
 N_SHARED, MIN_POINTS = 10, 1000  # codes that `shared` counts, and the points that it takes
 

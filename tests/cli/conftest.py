@@ -111,7 +111,7 @@ def run():
     return invoke
 
 
-FEW = ("--similar", "10", "--dissimilar", "20", "--jobs", "1")
+FEW_PAIRS = ("--similar", "10", "--dissimilar", "20", "--jobs", "1")
 
 
 @pytest.fixture(scope="package")
@@ -119,6 +119,6 @@ def model(made):
     """A model of 12 bits, learnt from features.npy."""
     path = made / "small.safetensors"
     arguments = ["fit", str(made / "features.npy"), str(made / "labels.npy"), "-o", str(path)]
-    result = CliRunner().invoke(main, [*arguments, "--bits", "12", *FEW])
+    result = CliRunner().invoke(main, [*arguments, "--bits", "12", *FEW_PAIRS])
     assert result.exit_code == 0, result.output
     return path

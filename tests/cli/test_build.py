@@ -196,8 +196,8 @@ def test_serve_takes_folders_of_build_alone(here, model, run, monkeypatch):
     assert "out is a folder that `auxhash build` made, and no index: `auxhash serve out` or" in line
     advised = line.partition("or `auxhash ")[2].partition("`")[0].split()
     assert run(*advised, "queries.npy", "--model", model, "--json")["queries"] == 40
-    told_of_another = run("search", "photos", "queries.npy", code=1).output
-    assert "photos is a folder, and an index is a file" in told_of_another
+    output = run("search", "photos", "queries.npy", code=1).output
+    assert "photos is a folder, and an index is a file" in output
     assert "leave out --model" in run("serve", "out", "--model", model, code=2).output
     (here / "out" / "build.json").write_text(json.dumps({"auxhash": "0.1.0"}))
     for path, says in (

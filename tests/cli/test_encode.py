@@ -9,7 +9,7 @@ import pytest
 from pyarrow import parquet
 
 import auxhash
-from tests.cli.conftest import FEW
+from tests.cli.conftest import FEW_PAIRS
 from tests.programs import run_python
 
 
@@ -101,7 +101,7 @@ def test_labels_may_be_missing_where_points_are_encoded(here, run, model):
 @pytest.fixture
 def named(here, run):
     """A model that was learnt from the columns pixel0 to pixel63 of table.csv."""
-    run("fit", "table.csv", "-o", "named.safetensors", "--bits", "12", *FEW)
+    run("fit", "table.csv", "-o", "named.safetensors", "--bits", "12", *FEW_PAIRS)
     return "named.safetensors"
 
 

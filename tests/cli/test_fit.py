@@ -22,7 +22,7 @@ from auxhash.learn import baselines, neighborhash
 from auxhash.learn.training.ranking import Judge
 from auxhash.mac import affinity
 from auxhash.search import metrics
-from tests.cli.conftest import FEW
+from tests.cli.conftest import FEW_PAIRS
 
 
 def test_fit_is_the_library_s(here, run, model):
@@ -75,7 +75,7 @@ def test_tables_that_are_no_better_are_said_to_be_left_out(here, run, monkeypatc
 
 @pytest.mark.parametrize("name", ["features.npz", "table.csv"])
 def test_labels_inside_the_file(here, run, model, name):
-    result = run("fit", name, "-o", "inside.safetensors", "--bits", "12", *FEW, "--json")
+    result = run("fit", name, "-o", "inside.safetensors", "--bits", "12", *FEW_PAIRS, "--json")
     assert (result["points"], result["features"], result["bits"]) == (120, 64, 12)
     loaded = auxhash.load("inside.safetensors")
     np.testing.assert_array_equal(loaded.codes_, auxhash.load(model).codes_)
@@ -84,7 +84,8 @@ def test_labels_inside_the_file(here, run, model, name):
 
 
 def test_pairs(here, run):
-    run("fit", "features.npy", "--pairs", "pairs.csv", "-o", "p.safetensors", "--bits", "4", *FEW)
+    run("fit", "features.npy", "--pairs", "pairs.csv", "-o", "p.safetensors", "--bits", "4",
+        *FEW_PAIRS)  # fmt: skip
     i, j, y = np.loadtxt("pairs.csv", delimiter=",", skiprows=1).T
     pairs = affinity.from_pairs(i.astype(int), j.astype(int), y, 120)
     X = np.load("features.npy")
@@ -128,7 +129,7 @@ def test_init_of_a_baseline_is_refused(here, run):
 
 
 def test_auto_shows_what_it_chose_from(here, run):
-    common = ("fit", "features.npy", "labels.npy", "-o", "auto.safetensors", "--auto", *FEW)
+    common = ("fit", "features.npy", "labels.npy", "-o", "auto.safetensors", "--auto", *FEW_PAIRS)
     fixed = ("--loss", "ksh", "--bits", "8")
     result = run(*common, *fixed, "--json")
     assert set(result["chosen"]) == {"hash_function"}
@@ -144,7 +145,7 @@ def test_auto_shows_what_it_chose_from(here, run):
 
 
 def test_a_folder_of_pictures(here, run):
-    run("fit", "photos", "-o", "ph.safetensors", "--bits", "6", *FEW)
+    run("fit", "photos", "-o", "ph.safetensors", "--bits", "6", *FEW_PAIRS)
     hasher = auxhash.load("ph.safetensors")
     assert hasher.image_feature_ == "gist:22"  # the median of the smaller sides
     assert sorted(set(hasher.labels_)) == ["across", "down"]
@@ -152,12 +153,12 @@ def test_a_folder_of_pictures(here, run):
     folder = images.image_folder("photos")
     X = images.gist_feature(22).of(folder.paths)
     np.testing.assert_array_equal(np.load("ph.npy"), hasher.encode(X))
-    run("fit", "photos", "--init", "ph.safetensors", "-o", "ph2.safetensors", *FEW)
+    run("fit", "photos", "--init", "ph.safetensors", "-o", "ph2.safetensors", *FEW_PAIRS)
     assert auxhash.load("ph2.safetensors").image_feature_ == "gist:22"
 
 
 def test_a_feature_of_one_s_own_is_run_only_when_named(here, run):
-    run("fit", "photos", "--features", "mine:colours", "-o", "own.safetensors", *FEW)
+    run("fit", "photos", "--features", "mine:colours", "-o", "own.safetensors", *FEW_PAIRS)
     assert auxhash.load("own.safetensors").image_feature_ == "mine:colours"
     sys.modules.pop("mine")
     result = run("encode", "own.safetensors", "photos", "-o", "own.npy", code=1)
@@ -168,7 +169,8 @@ def test_a_feature_of_one_s_own_is_run_only_when_named(here, run):
 
 
 def test_refinement_can_be_left_out(here, run):
-    common = ("fit", "features.npy", "labels.npy", "-o", "plain.safetensors", "--bits", "6", *FEW)
+    common = ("fit", "features.npy", "labels.npy", "-o", "plain.safetensors", "--bits", "6",
+        *FEW_PAIRS)  # fmt: skip
     run(*common, "--no-refine")
     plain = auxhash.load("plain.safetensors")
     assert plain.refine is None
@@ -178,7 +180,7 @@ def test_refinement_can_be_left_out(here, run):
 
 
 def test_what_was_read_is_said_before_training(here, run, monkeypatch):
-    rest = ("--bits", "4", *FEW)
+    rest = ("--bits", "4", *FEW_PAIRS)
     csv = "\n".join(str(label) for label in np.load("labels.npy")) + "\n"
     (here / "labels.csv").write_text(csv)
     result = run("fit", "features.npy", "labels.csv", "-o", "t.safetensors", *rest)
@@ -209,7 +211,7 @@ def test_embeddings_in_any_list_are_not_ids(here, run, model):
     lists = arrow.array(X.tolist(), arrow.large_list(arrow.float64()))
     columns = {"id": np.arange(120), "embedding": lists, "y": y}
     parquet.write_table(arrow.table(columns), "e.parquet")
-    result = run("fit", "e.parquet", "-o", "e.safetensors", "--bits", "12", *FEW)
+    result = run("fit", "e.parquet", "-o", "e.safetensors", "--bits", "12", *FEW_PAIRS)
     assert result.stderr == (
         "e.parquet: 120 points of 64 features, float64; column embedding; "
         "labels: column y; passed over: id\n"
@@ -223,7 +225,7 @@ def test_the_header_can_be_declared(here, run, model):
     lines = [",".join(map(str, row)) for row in X]
     (here / "counted.csv").write_text("\n".join([",".join(map(str, range(64))), *lines]))
     (here / "headed.csv").write_text("kind\n" + "\n".join(map(str, y)))
-    common = ("fit", "counted.csv", "headed.csv", "-o", "h.safetensors", "--bits", "12", *FEW)
+    common = ("fit", "counted.csv", "headed.csv", "-o", "h.safetensors", "--bits", "12", *FEW_PAIRS)
     assert "line 1 counts 0, 1, 2" in run(*common, code=1).output
     run(*common, "--header")
     loaded = auxhash.load("h.safetensors")
@@ -233,7 +235,7 @@ def test_the_header_can_be_declared(here, run, model):
 
 
 def test_going_on_keeps_the_names_of_the_columns(here, run):
-    few = ("--bits", "4", *FEW)
+    few = ("--bits", "4", *FEW_PAIRS)
     run("fit", "table.csv", "-o", "named.safetensors", *few)
     names = auxhash.load("named.safetensors").feature_names_in_.tolist()
     for new in (("new.npy", "new-labels.npy"), ("table.csv",)):
@@ -243,7 +245,7 @@ def test_going_on_keeps_the_names_of_the_columns(here, run):
 
 
 def test_labels_beside_a_table_that_has_its_own(here, run):
-    result = run("fit", "table.csv", "labels.npy", "-o", "t.safetensors", "--bits", "4", *FEW)
+    result = run("fit", "table.csv", "labels.npy", "-o", "t.safetensors", "--bits", "4", *FEW_PAIRS)
     assert "table.csv: its own labels are not used" in result.stderr
     assert auxhash.load("t.safetensors").labels_.dtype.kind == "i"
 
@@ -268,7 +270,7 @@ def test_a_feature_that_cannot_be_imported(here, run, monkeypatch, content, why)
 def test_dates_as_labels(here, run):
     days = np.array(["2020-01-01", "2021-01-01", "2022-01-01"], "datetime64[D]")
     np.save("days.npy", days[np.arange(120) % 3])
-    run("fit", "features.npy", "days.npy", "-o", "days.safetensors", *FEW)
+    run("fit", "features.npy", "days.npy", "-o", "days.safetensors", *FEW_PAIRS)
     assert auxhash.load("days.safetensors").labels_.dtype == days.dtype
     command = ("evaluate", "features.npy", "--labels", "days.npy", "--model", "days.safetensors")
     assert run(*command, "--json")["protocol"]["ground_truth"] == "same label"
@@ -307,9 +309,9 @@ def test_init_goes_on_without_labels(here, run, model):
     few = (*few, "--bits", "10")
     run("fit", "many.npy", "-o", "m.safetensors", "--hash-function", "linear", *few)
     for points, n in (("many.npy", 380), ("features.npy", 120)):
-        told_on = run("fit", points, "--init", "m.safetensors", "-o", "m.safetensors", *few)
-        assert told_on["learnt"] == n
-        assert "a sample" not in str(told_on)
+        report = run("fit", points, "--init", "m.safetensors", "-o", "m.safetensors", *few)
+        assert report["learnt"] == n
+        assert "a sample" not in str(report)
     old, new = (auxhash.load(name) for name in ("n.safetensors", "on.safetensors"))
     X = np.load("features.npy")
     assert (old.encode(X) == new.encode(X)).mean() > 0.8
@@ -458,6 +460,6 @@ def test_recall_of_another_method(here, run, name):
 
 
 def test_few_points_are_all_learnt_from(here, run):
-    common = ("fit", "features.npy", "-o", "m.safetensors", "--bits", "4", *FEW)
+    common = ("fit", "features.npy", "-o", "m.safetensors", "--bits", "4", *FEW_PAIRS)
     for more in (["labels.npy"], ["--pairs", "pairs.csv"], ["labels.npy", "--validation", "0.2"]):
         assert "to expect" not in run(*common, *more).output

@@ -16,7 +16,7 @@ from auxhash.learn.training.run import Training
 from auxhash.mac.hashfunctions import step
 from auxhash.mac.hashfunctions.classifiers import ClassifierHash
 from tests.conftest import SOAK
-from tests.pairwise import Rule, check_told, covering, named, refused
+from tests.pairwise import Rule, check_message, covering, named, refused
 
 N, N_FEATURES, N_BITS = 60, 16, 9
 N_ROUNDS = 5  # of boosted trees
@@ -79,11 +79,6 @@ BY_MAC = [
     *({"points": ("photos",), name: ways(name)} for name in (*OF_LABELS, "auto")),
     {"points": ("photos",), **TREES},
 ]
-# Trees are not refined though that is asked for; the other error leaves a folder for a checkpoint.
-KNOWN_DEFECTS = [
-    Rule({**TREES, "refine": ("--refine",)}, "has no gradient"),
-    Rule({**TREES, "steps": ways("steps")}, "has no gradient"),
-]
 RULES = [
     Rule({"device": ("--device cuda",)}, "device='cuda' needs CuPy"),
     *(
@@ -125,7 +120,8 @@ RULES = [
     Rule({**UNLABELLED, "init": ways("init")}, "learnt from labels or pairs, and .* has none"),
     Rule({"points": ("photos",), "init": ways("init")}, "the model was not learnt from pictures"),
     Rule({"steps": ways("steps"), "refine": ("--no-refine",)}, "--no-refine makes none"),
-    *KNOWN_DEFECTS,
+    Rule({**TREES, "refine": ("--refine",)}, "--refine is for .*: trees has no gradient"),
+    Rule({**TREES, "steps": ways("steps")}, "--steps is for .*: trees has no gradient"),
     Rule({"similar": PAIRS, "sample": ways("sample")}, "--sample is not for"),
     Rule({"auto": ways("auto"), "init": ways("init")}, "there is none to --auto"),
     Rule(
@@ -203,9 +199,7 @@ def test_what_can_be_fitted(case, fit):
 
 
 @pytest.mark.parametrize("case", named(refused(OPTIONS, RULES), OPTIONS))
-def test_what_is_refused(case, fit, tmp_path, monkeypatch, request):
-    if any(rule.holds(case) for rule in KNOWN_DEFECTS):
-        request.applymarker(pytest.mark.xfail(reason="a known defect of --hash-function trees"))
+def test_what_is_refused(case, fit, tmp_path, monkeypatch):
     for training in (Training, RankTraining):
         monkeypatch.setattr(training, "run", lambda self: pytest.fail("training has begun"))
     more = {} if case["method"] else {"checkpoint": "--checkpoint run"}
@@ -214,5 +208,5 @@ def test_what_is_refused(case, fit, tmp_path, monkeypatch, request):
     assert "Traceback" not in result.output
     said = result.stderr.splitlines()[-1]
     assert said.startswith("Error: ")
-    check_told(ValueError(said), case, RULES)
+    check_message(ValueError(said), case, RULES)
     assert not list(tmp_path.iterdir())

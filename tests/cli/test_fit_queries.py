@@ -49,7 +49,7 @@ def asked(tmp_path, monkeypatch):
     return tmp_path
 
 
-FEW = ("--steps", "2", "--hash-function", "linear", "--metric", "euclidean")
+FEW_STEPS = ("--steps", "2", "--hash-function", "linear", "--metric", "euclidean")
 
 
 @pytest.mark.parametrize(
@@ -69,7 +69,7 @@ FEW = ("--steps", "2", "--hash-function", "linear", "--metric", "euclidean")
     ],
 )
 def test_pairs_by_ids_and_rows_teach_the_same_rows(asked, run, arguments):
-    result = run("fit-queries", *arguments, "-o", "asker.safetensors", *FEW, "--json")
+    result = run("fit-queries", *arguments, "-o", "asker.safetensors", *FEW_STEPS, "--json")
     assert result["bits"] == BITS
     assert result["queries"] == (50 if arguments[0].startswith("own") else N)
     assert result["recall"]["10"] > 0.5
@@ -81,7 +81,8 @@ def test_pairs_by_ids_and_rows_teach_the_same_rows(asked, run, arguments):
 
 
 def test_the_model_searches_the_codes_it_was_learnt_for_and_no_others(asked, run):
-    run("fit-queries", "queries.npy", "pairs.csv", "--index", "named.index", "-o", "a.st", *FEW)
+    run("fit-queries", "queries.npy", "pairs.csv", "--index", "named.index", "-o", "a.st",
+        *FEW_STEPS)  # fmt: skip
     result = run(
         "search", "named.index", "queries.npy", "--model", "a.st", "--by", "tables", "--json"
     )
@@ -107,7 +108,7 @@ def test_codes_of_another_length_are_refused(asked, run):
     refused = run("fit-queries", *files, "--init", "short.safetensors", code=1)
     assert "9 features to 8 bits, and Q has 9 for n_bits=16" in refused.output
     assert not (asked / "a.safetensors").exists()
-    run("fit-queries", *files, *FEW)
+    run("fit-queries", *files, *FEW_STEPS)
     HammingIndex(24).add(np.zeros((9, 3), np.uint8)).save("longer.index")
     asking = "queries.npy", "--model", "a.safetensors", "--by", "tables"
     refused = run("search", "longer.index", *asking, code=1)
@@ -115,7 +116,8 @@ def test_codes_of_another_length_are_refused(asked, run):
 
 
 def test_a_finished_checkpoint_gives_the_same_model(asked, run):
-    arguments = ("fit-queries", "queries.npy", "--codes", "codes.npy", *FEW, "--checkpoint", "run")
+    arguments = ("fit-queries", "queries.npy", "--codes", "codes.npy", *FEW_STEPS,
+        "--checkpoint", "run")  # fmt: skip
     run(*arguments, "-o", "one.safetensors")
     run(*arguments, "-o", "two.safetensors")
     one, two = (asked / f"{name}.safetensors" for name in ("one", "two"))
@@ -126,7 +128,8 @@ def test_a_finished_checkpoint_gives_the_same_model(asked, run):
 def test_inspect_shows_what_was_learnt(asked, run, monkeypatch, held_out):
     if not held_out:
         monkeypatch.setattr("auxhash.learn.querytables.MAX_HELD_OUT_QUERIES", 0)
-    run("fit-queries", "queries.npy", "pairs.csv", "--index", "named.index", "-o", "a.st", *FEW)
+    run("fit-queries", "queries.npy", "pairs.csv", "--index", "named.index", "-o", "a.st",
+        *FEW_STEPS)  # fmt: skip
     shown = run("inspect", "a.st").output
     assert "a model of QueryTables" in shown
     assert ("share of relevant rows among the first 10 over" in shown) == held_out

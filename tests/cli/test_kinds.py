@@ -8,9 +8,9 @@ from safetensors import safe_open
 from safetensors.numpy import save_file
 
 from auxhash.cli import kinds
-from tests.cli.conftest import FEW
+from tests.cli.conftest import FEW_PAIRS
 
-FIT = ("fit", "features.npy", "labels.npy", "--bits", "8", *FEW)
+FIT = ("fit", "features.npy", "labels.npy", "--bits", "8", *FEW_PAIRS)
 WRITERS = {  # the kind, the ending, and the command without the name of its output
     "fit": (kinds.MODEL, "", (*FIT, "-o")),
     "encode": (kinds.CODES, ".npy", ("encode", "small.safetensors", "features.npy", "-o")),

@@ -8,7 +8,7 @@ import auxhash
 from auxhash import HammingIndex, NeighborHash
 from auxhash.files.writing import LockedError, locked
 from auxhash.search.index import NamedIndex, rerank, tables_from_outputs
-from tests.cli.conftest import FEW
+from tests.cli.conftest import FEW_PAIRS
 
 
 @pytest.fixture
@@ -338,7 +338,7 @@ def test_rerank_by_vectors(codes, run, model):
 
 def test_rerank_by_columns_of_the_same_names(here, run):
     """Whatever order the columns have, in the queries and in the vectors."""
-    run("fit", "table.csv", "-o", "named.safetensors", "--bits", "12", *FEW)
+    run("fit", "table.csv", "-o", "named.safetensors", "--bits", "12", *FEW_PAIRS)
     run("encode", "named.safetensors", "table.csv", "-o", "named.npy")
     run("index", "named.npy", "-o", "named.index", "--bits", "12")
     lines = (here / "table.csv").read_text().splitlines()

@@ -15,7 +15,7 @@ from auxhash.search.index import ApproximateIndex, HammingIndex
 rng = np.random.default_rng(0)
 y = np.arange(120) % 3
 X = rng.normal(size=(120, 6)) + 2 * np.eye(3, 6)[y]
-FEW = {"n_similar": 5, "n_dissimilar": 10, "random_state": 0}
+FEW_PAIRS = {"n_similar": 5, "n_dissimilar": 10, "random_state": 0}
 
 
 def test_what_is_not_given_stays_as_it_is():
@@ -62,7 +62,7 @@ def counts(monkeypatch):
 def test_two_fits_at_once_have_threads_of_their_own(counts):
     def fit(n_jobs):
         threading.current_thread().name = f"fit {n_jobs}"
-        MACHash(8, **FEW, max_iter=2, n_jobs=n_jobs).fit(X, y).encode(X)
+        MACHash(8, **FEW_PAIRS, max_iter=2, n_jobs=n_jobs).fit(X, y).encode(X)
 
     both = [threading.Thread(target=fit, args=(n_jobs,)) for n_jobs in (1, 3)]
     for each in both:
@@ -93,10 +93,10 @@ def search_lists():
 
 CODES = np.sign(X - X.mean(axis=0)).astype(np.int8)
 PUBLIC = {
-    "MACHash": lambda: fit_and_use(MACHash(8, **FEW, validation=0.2, max_iter=2, n_jobs=2)),
-    "network": lambda: fit_and_use(MACHash(8, **FEW, hash_function="network", n_jobs=2)),
+    "MACHash": lambda: fit_and_use(MACHash(8, **FEW_PAIRS, validation=0.2, max_iter=2, n_jobs=2)),
+    "network": lambda: fit_and_use(MACHash(8, **FEW_PAIRS, hash_function="network", n_jobs=2)),
     "trees": lambda: fit_and_use(
-        MACHash(2, **FEW, hash_function="trees", refine=None, max_iter=1, n_jobs=2)
+        MACHash(2, **FEW_PAIRS, hash_function="trees", refine=None, max_iter=1, n_jobs=2)
     ),
     "NeighborHash": lambda: fit_and_use(NeighborHash(8, n_steps=20, random_state=0, n_jobs=2)),
     "AGH": lambda: fit_and_use(baselines.AGH(4, n_jobs=2)),
@@ -131,7 +131,7 @@ def test_steps_leave_no_context_to_their_consumer(monkeypatch):
         return [next(kept[-1])]
 
     monkeypatch.setattr(interrupt.Watch, "until_pressed", first)
-    MACHash(8, **FEW, n_jobs=2, verbose=1).fit(X, y)
+    MACHash(8, **FEW_PAIRS, n_jobs=2, verbose=1).fit(X, y)
     NeighborHash(8, n_steps=20, random_state=0, n_jobs=2, verbose=1).fit(X)
     for steps in kept:
         steps.close()

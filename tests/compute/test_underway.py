@@ -82,10 +82,10 @@ def test_an_error_ends_the_loop(n_jobs):
         with pytest.raises(ZeroDivisionError) as raised, threads.pool() as run:
             run(lambda item: 1 / item, [1, 0])
         assert listener.loop is None
-        with pytest.raises(ZeroDivisionError) as held_too:
+        with pytest.raises(ZeroDivisionError) as raised_by_kernels:
             threads.run_kernels(lambda item: 1 / item, [1, 0])
         assert listener.loop is None
-        assert raised.value is not held_too.value  # whose frames are alive
+        assert raised.value is not raised_by_kernels.value  # whose frames are alive
 
 
 def test_only_those_who_listen_are_told():

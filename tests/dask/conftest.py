@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from distributed import Client, LocalCluster
 
-FEW = {"n_bits": 8, "n_similar": 10, "n_dissimilar": 20, "max_iter": 3, "random_state": 0}
+FEW_PAIRS = {"n_bits": 8, "n_similar": 10, "n_dissimilar": 20, "max_iter": 3, "random_state": 0}
 
 
 def cluster_of(n_workers, processes, n_threads=1):

@@ -15,9 +15,9 @@ from auxhash import Refine
 from auxhash.compute import cluster
 from auxhash.dask import ClusterError, DaskMACHash, rounds, watching
 from auxhash.learn.training.interrupt import TrainingInterrupted
-from tests.dask.conftest import FEW, cluster_of, cut
+from tests.dask.conftest import FEW_PAIRS, cluster_of, cut
 
-SETTINGS = {**FEW, "refine": None, "timeout": 300}
+SETTINGS = {**FEW_PAIRS, "refine": None, "timeout": 300}
 SOAK = bool(os.environ.get("AUXHASH_SOAK"))
 
 

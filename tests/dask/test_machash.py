@@ -16,7 +16,7 @@ from auxhash.dask import DaskMACHash
 from auxhash.dask.learning import Learning, generators_of
 from auxhash.mac.hashfunctions import features
 from auxhash.mac.hashfunctions.protocol import BaseHash
-from tests.dask.conftest import FEW, cluster_of, cut, lazily
+from tests.dask.conftest import FEW_PAIRS, cluster_of, cut, lazily
 from tests.dask.lockstep import run
 from tests.programs import run_python
 
@@ -35,8 +35,8 @@ from tests.programs import run_python
 )
 def test_one_partition_gives_the_codes_of_one_machine(client, points, tmp_path, more):
     X, y = points
-    local = MACHash(**FEW, **more).fit(X, y)
-    model = DaskMACHash(**FEW, **more).fit(*cut(X, y, 1)).to_local()
+    local = MACHash(**FEW_PAIRS, **more).fit(X, y)
+    model = DaskMACHash(**FEW_PAIRS, **more).fit(*cut(X, y, 1)).to_local()
     local.save(tmp_path / "local")
     model.save(tmp_path / "found")
     assert (tmp_path / "found").read_bytes() == (tmp_path / "local").read_bytes()
@@ -48,7 +48,7 @@ def test_one_partition_gives_the_codes_of_one_machine(client, points, tmp_path, 
 )
 def test_several_partitions_learn_as_well(client, points, function, objective):
     X, y = points
-    settings = {**FEW, "hash_function": function, "refine": Refine(40, objective=objective)}
+    settings = {**FEW_PAIRS, "hash_function": function, "refine": Refine(40, objective=objective)}
     local = MACHash(**settings).fit(X[:400], y[:400])
     model = DaskMACHash(**settings).fit(*cut(X[:400], y[:400], 3))
     assert model.score(X[400:], y[400:]) > local.score(X[400:], y[400:]) - 0.05
@@ -60,7 +60,7 @@ def test_several_partitions_learn_as_well(client, points, function, objective):
 @pytest.mark.parametrize("function", ["linear", "rbf"])
 def test_refinement_in_turns_learns_no_partition_by_heart(points, function):
     X, y = points
-    settings = {**FEW, "hash_function": function, "refine": Refine(40), "n_jobs": 1}
+    settings = {**FEW_PAIRS, "hash_function": function, "refine": Refine(40), "n_jobs": 1}
     local = MACHash(**settings).fit(X, y)
     program = Learning(DaskMACHash(**settings)._settings())
     cuts = np.array_split(np.arange(len(X)), 4)
@@ -73,7 +73,7 @@ def test_refinement_in_turns_learns_no_partition_by_heart(points, function):
 def test_the_numbers_are_those_of_all_points(client, points):
     """L(h) of the steps is the sum over the pairs of all partitions."""
     X, y = points
-    model = DaskMACHash(**FEW, refine=None).fit(*cut(X, y, 2))
+    model = DaskMACHash(**FEW_PAIRS, refine=None).fit(*cut(X, y, 2))
     step = model.history_[-1]
     assert step.penalized_loss >= step.free_loss > 0
     best = min(model.history_, key=lambda one: one.loss)
@@ -86,12 +86,12 @@ def test_the_codes_do_not_depend_on_workers_and_threads(
     client, points, monkeypatch, refine, capacity
 ):
     X, y = points
-    monkeypatch.setattr(features, "MAX_BYTES", capacity * 100 * 7 * 8)
+    monkeypatch.setattr(features, "MAX_FEATURE_BYTES", capacity * 100 * 7 * 8)
     monkeypatch.setattr(features, "MIN_POINTS_PER_FEATURE", 1)
     data = cut(X, y, 5)
-    model = DaskMACHash(**FEW, refine=refine).fit(*data).to_local()
+    model = DaskMACHash(**FEW_PAIRS, refine=refine).fit(*data).to_local()
     with cluster_of(3, processes=False, n_threads=2) as other, Client(other) as own:
-        again = DaskMACHash(**FEW, refine=refine, client=own).fit(*data).to_local()
+        again = DaskMACHash(**FEW_PAIRS, refine=refine, client=own).fit(*data).to_local()
     np.testing.assert_array_equal(model.codes_, again.codes_)
     np.testing.assert_array_equal(model.hash_function_.W, again.hash_function_.W)
 
@@ -100,7 +100,7 @@ def test_the_codes_do_not_depend_on_workers_and_threads(
 def test_validation_counts_over_all_partitions(client, points, validation):
     X, y = points
     judges = (X[400:], y[400:]) if validation == "points" else validation
-    model = DaskMACHash(**FEW, refine=None, validation=judges).fit(*cut(X[:400], y[:400], 3))
+    model = DaskMACHash(**FEW_PAIRS, refine=None, validation=judges).fit(*cut(X[:400], y[:400], 3))
     local = model.to_local()
     assert len(local.codes_) == (320 if validation == 0.2 else 400)
     if validation == "points":  # of the hash function that was kept, among all training points
@@ -111,7 +111,7 @@ def test_validation_counts_over_all_partitions(client, points, validation):
 def test_codes_are_lazy_and_cut_as_the_points_are(client, points):
     X, y = points
     dX, dy = cut(X, y, 3)
-    model = DaskMACHash(**FEW, refine=None).fit(dX, dy)
+    model = DaskMACHash(**FEW_PAIRS, refine=None).fit(dX, dy)
     local = model.to_local()
     for method in ("encode", "transform", "decision_function"):
         made = getattr(model, method)(dX)
@@ -131,7 +131,7 @@ def test_dataframes(client, points, tmp_path):
     X, y = points
     frame = pd.DataFrame(X, columns=list("abcdef"))
     lazy, labels = dd.from_pandas(frame, npartitions=3), dd.from_pandas(pd.Series(y), npartitions=3)
-    model = DaskMACHash(**FEW, refine=None).fit(lazy, labels)
+    model = DaskMACHash(**FEW_PAIRS, refine=None).fit(lazy, labels)
     assert model.feature_names_in_.tolist() == list("abcdef")
     made = model.encode(lazy)
     assert made.numblocks == (3, 1)
@@ -144,7 +144,7 @@ def test_dataframes(client, points, tmp_path):
 
 def test_without_codes_the_model_encodes_the_same(client, points):
     X, y = points
-    model = DaskMACHash(**FEW, refine=None).fit(*cut(X, y, 2))
+    model = DaskMACHash(**FEW_PAIRS, refine=None).fit(*cut(X, y, 2))
     light = model.to_local(codes=False)
     assert light.codes_.shape == (0, 1)
     np.testing.assert_array_equal(light.encode(X), model.to_local().encode(X))
@@ -155,36 +155,38 @@ def test_without_codes_the_model_encodes_the_same(client, points):
 def test_labels_of_text_and_of_several_kinds_at_once(client, points):
     X, y = points
     dX, dy = cut(X, np.array(["cat", "mouse", "horse"])[y], 2)
-    assert set(DaskMACHash(**FEW, refine=None).fit(dX, dy).to_local().labels_) == {
+    assert set(DaskMACHash(**FEW_PAIRS, refine=None).fit(dX, dy).to_local().labels_) == {
         "cat",
         "mouse",
         "horse",
     }
     several = da.from_array(np.eye(3, dtype=np.int8)[y], chunks=(250, -1))
-    model = DaskMACHash(**FEW, refine=None).fit(dX, several)
+    model = DaskMACHash(**FEW_PAIRS, refine=None).fit(dX, several)
     np.testing.assert_array_equal(model.to_local().labels_, np.eye(3)[y])
 
 
 @pytest.mark.parametrize("n_parts", [1, 2])
 def test_going_on_does_not_forget(client, points, n_parts):
     X, y = points
-    model = DaskMACHash(**FEW, warm_start=True, refine=None).fit(*cut(X[:300], y[:300], n_parts))
+    model = DaskMACHash(**FEW_PAIRS, warm_start=True, refine=None).fit(
+        *cut(X[:300], y[:300], n_parts)
+    )
     model.fit(*cut(X[300:], y[300:], n_parts))
     assert model.n_learnt_ == 500
     if n_parts == 1:
-        local = MACHash(**FEW, warm_start=True, refine=None)
+        local = MACHash(**FEW_PAIRS, warm_start=True, refine=None)
         local.fit(X[:300], y[:300]).fit(X[300:], y[300:])
         np.testing.assert_array_equal(model.hash_function_.W, local.hash_function_.W)
 
 
 def test_bytes_per_iteration_do_not_grow_with_the_points(client, points, monkeypatch):
     """The points are more than every part may hold."""
-    monkeypatch.setattr(features, "MAX_BYTES", 0)
+    monkeypatch.setattr(features, "MAX_FEATURE_BYTES", 0)
     X, y = points
     per_round = []
     for times in (1, 4):
         dX, dy = cut(np.tile(X, (times, 1)), np.tile(y, times), 2)
-        model = DaskMACHash(**FEW, refine=None).fit(dX, dy)
+        model = DaskMACHash(**FEW_PAIRS, refine=None).fit(dX, dy)
         per_round.append(max(one.sent / one.rounds for one in model.traffic_))
     assert 0 < per_round[1] < 1.5 * per_round[0]
 
@@ -198,7 +200,7 @@ def test_it_can_be_cloned_and_printed(client):
 
 def test_progress_is_shown(client, points, capsys, monkeypatch):
     monkeypatch.setattr(bars, "LINE_SECONDS", 1e-3)
-    DaskMACHash(**FEW, verbose=1).fit(*cut(*points, 2))
+    DaskMACHash(**FEW_PAIRS, verbose=1).fit(*cut(*points, 2))
     assert "L(h)" in capsys.readouterr().err
 
 
@@ -223,7 +225,7 @@ class SharedByAllBits(BaseHash):
 )
 def test_parameters_that_cannot_be(client, points, more, said):
     with pytest.raises((ValueError, TypeError), match=said):
-        DaskMACHash(**{**FEW, **more}).fit(*cut(*points, 2))
+        DaskMACHash(**{**FEW_PAIRS, **more}).fit(*cut(*points, 2))
 
 
 def test_there_must_be_a_client(points):
@@ -252,8 +254,8 @@ def test_empty_partitions_are_passed_over(client, points):
     X, y = points
     blocks = [X[:200], X[:0], X[200:]]
     dX, dy = lazily(blocks), lazily([y[:200], y[:0], y[200:]])
-    model = DaskMACHash(**FEW, refine=None).fit(dX, dy)
-    want = DaskMACHash(**FEW, refine=None).fit(
+    model = DaskMACHash(**FEW_PAIRS, refine=None).fit(dX, dy)
+    want = DaskMACHash(**FEW_PAIRS, refine=None).fit(
         lazily([X[:200], X[200:]]), lazily([y[:200], y[200:]])
     )
     np.testing.assert_array_equal(model.to_local().codes_, want.to_local().codes_)
@@ -264,7 +266,7 @@ def test_partitions_that_lack_classes_are_told(client, points):
     X, y = points
     order = np.argsort(y == 2, kind="stable")
     with pytest.warns(UserWarning, match=r"1 partition of 2 lack some of the 3 classes \(0\)"):
-        DaskMACHash(**FEW, refine=None).fit(*cut(X[order], y[order], 2))
+        DaskMACHash(**FEW_PAIRS, refine=None).fit(*cut(X[order], y[order], 2))
 
 
 def test_kinds_of_numbers_may_differ(client, points):
@@ -272,8 +274,8 @@ def test_kinds_of_numbers_may_differ(client, points):
     X = X.astype(np.float32)
     dX = lazily([X[:200], X[200:].astype(np.float64)])
     dy = lazily([y[:200], y[200:].astype(np.int8)])
-    model = DaskMACHash(**FEW, refine=None).fit(dX, dy)
-    want = DaskMACHash(**FEW, refine=None).fit(
+    model = DaskMACHash(**FEW_PAIRS, refine=None).fit(dX, dy)
+    want = DaskMACHash(**FEW_PAIRS, refine=None).fit(
         lazily([X[:200], X[200:]]), lazily([y[:200], y[200:]])
     )
     np.testing.assert_array_equal(model.to_local().codes_, want.to_local().codes_)
@@ -300,7 +302,7 @@ WRONG = {
 def test_data_that_cannot_be_learnt_from(client, points, name):
     made, said = WRONG[name]
     with pytest.raises(ValueError, match=said):
-        DaskMACHash(**FEW, refine=None).fit(*made(*points))
+        DaskMACHash(**FEW_PAIRS, refine=None).fit(*made(*points))
 
 
 def test_what_fails_in_a_partition_names_it(client, points):
@@ -308,4 +310,4 @@ def test_what_fails_in_a_partition_names_it(client, points):
         raise ZeroDivisionError("a loss of my own")
 
     with pytest.raises(ZeroDivisionError, match="partition 0: a loss of my own"):
-        DaskMACHash(**{**FEW, "loss": loss}).fit(*cut(*points, 2))
+        DaskMACHash(**{**FEW_PAIRS, "loss": loss}).fit(*cut(*points, 2))

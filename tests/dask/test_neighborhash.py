@@ -13,7 +13,13 @@ from auxhash.dask import DaskNeighborHash
 from auxhash.dask.neighborhash import _sample, _shares
 from tests.dask.conftest import cluster_of, lazily
 
-FEW = {"n_bits": 8, "hash_function": "linear", "n_steps": 20, "n_neighbors": 3, "random_state": 0}
+FEW_STEPS = {
+    "n_bits": 8,
+    "hash_function": "linear",
+    "n_steps": 20,
+    "n_neighbors": 3,
+    "random_state": 0,
+}
 
 
 @pytest.fixture(scope="module")
@@ -23,8 +29,8 @@ def X(points):
 
 @pytest.mark.parametrize("most", [100, 1000])
 def test_one_partition_gives_the_codes_of_one_machine(client, X, tmp_path, most):
-    local = NeighborHash(**FEW, max_points=most).fit(X)
-    model = DaskNeighborHash(**FEW, max_points=most).fit(da.from_array(X, chunks=(500, -1)))
+    local = NeighborHash(**FEW_STEPS, max_points=most).fit(X)
+    model = DaskNeighborHash(**FEW_STEPS, max_points=most).fit(da.from_array(X, chunks=(500, -1)))
     local.save(tmp_path / "local")
     model.save(tmp_path / "found")
     assert (tmp_path / "found").read_bytes() == (tmp_path / "local").read_bytes()
@@ -32,8 +38,8 @@ def test_one_partition_gives_the_codes_of_one_machine(client, X, tmp_path, most)
 
 def test_all_points_of_several_partitions_are_those_of_one_machine(client, X):
     """It does not matter how the points are cut, where nothing is drawn."""
-    local = NeighborHash(**FEW).fit(X)
-    model = DaskNeighborHash(**FEW).fit(da.from_array(X, chunks=((150, 0, 200, 150), -1)))
+    local = NeighborHash(**FEW_STEPS).fit(X)
+    model = DaskNeighborHash(**FEW_STEPS).fit(da.from_array(X, chunks=((150, 0, 200, 150), -1)))
     np.testing.assert_array_equal(model.codes_.compute(), local.codes_)
     assert model.n_learnt_ == 500
     assert model.codes_.chunks == ((150, 200, 150), (1,))
@@ -41,10 +47,10 @@ def test_all_points_of_several_partitions_are_those_of_one_machine(client, X):
 
 def test_the_codes_do_not_depend_on_workers_and_threads(client, X):
     data = da.from_array(X, chunks=(120, -1))
-    model = DaskNeighborHash(**FEW, max_points=200).fit(data)
+    model = DaskNeighborHash(**FEW_STEPS, max_points=200).fit(data)
     assert model.n_learnt_ == 200
     with cluster_of(3, processes=False, n_threads=2) as other, Client(other) as own:
-        again = DaskNeighborHash(**FEW, max_points=200, client=own).fit(data)
+        again = DaskNeighborHash(**FEW_STEPS, max_points=200, client=own).fit(data)
         codes = again.to_local().codes_
     np.testing.assert_array_equal(model.to_local().codes_, codes)
     np.testing.assert_array_equal(model.hash_function_.W, again.hash_function_.W)
@@ -64,7 +70,7 @@ def test_the_sample_is_of_all_partitions_in_proportion(X):
 
 def test_it_encodes_lazily_and_saves(client, X, tmp_path):
     data = da.from_array(X, chunks=(200, -1))
-    model = DaskNeighborHash(**FEW).fit(data)
+    model = DaskNeighborHash(**FEW_STEPS).fit(data)
     made = model.encode(data)
     assert isinstance(made, da.Array)
     local = model.to_local()
@@ -79,17 +85,19 @@ def test_it_encodes_lazily_and_saves(client, X, tmp_path):
 
 def test_auto_is_the_processor(client, X):
     data = da.from_array(X, chunks=(200, -1))
-    model = DaskNeighborHash(**FEW, device="auto").fit(data)
+    model = DaskNeighborHash(**FEW_STEPS, device="auto").fit(data)
     assert model.device_ == "cpu"
-    expected = DaskNeighborHash(**FEW).fit(data)
+    expected = DaskNeighborHash(**FEW_STEPS).fit(data)
     np.testing.assert_array_equal(model.to_local().codes_, expected.to_local().codes_)
 
 
 def test_dataframes(client, X):
     frame = pd.DataFrame(X, columns=list("abcdef"))
-    model = DaskNeighborHash(**FEW).fit(dd.from_pandas(frame, npartitions=3))
+    model = DaskNeighborHash(**FEW_STEPS).fit(dd.from_pandas(frame, npartitions=3))
     assert model.feature_names_in_.tolist() == list("abcdef")
-    np.testing.assert_array_equal(model.to_local().codes_, NeighborHash(**FEW).fit(frame).codes_)
+    np.testing.assert_array_equal(
+        model.to_local().codes_, NeighborHash(**FEW_STEPS).fit(frame).codes_
+    )
 
 
 @pytest.mark.parametrize(
@@ -108,10 +116,10 @@ def test_dataframes(client, X):
 )
 def test_what_cannot_be_learnt_from(client, X, made, settings, said):
     with pytest.raises(ValueError, match=said):
-        DaskNeighborHash(**{**FEW, **settings}).fit(made(X))
+        DaskNeighborHash(**{**FEW_STEPS, **settings}).fit(made(X))
 
 
 def test_labels_are_not_taken(client, X):
     data = da.from_array(X)
     with pytest.raises(ValueError, match="y must be None"):
-        DaskNeighborHash(**FEW).fit(data, data[:, 0])
+        DaskNeighborHash(**FEW_STEPS).fit(data, data[:, 0])

@@ -17,7 +17,7 @@ from auxhash.dask.part import Partition, PartitionPeers, Request, combine
 from auxhash.learn.smooth.classes import ClassCodes
 from auxhash.mac.hashfunctions import exact, features, linear, network, svm, training_features
 from tests.conftest import SOAK
-from tests.dask.conftest import FEW
+from tests.dask.conftest import FEW_PAIRS
 from tests.dask.lockstep import run
 
 
@@ -101,7 +101,7 @@ def test_shares_add_up():
 def few(request, monkeypatch):
     """Tell whether all points are few enough for every part to hold them."""
     if not request.param:
-        monkeypatch.setattr(features, "MAX_BYTES", 0)
+        monkeypatch.setattr(features, "MAX_FEATURE_BYTES", 0)
     return request.param
 
 
@@ -248,11 +248,11 @@ def test_a_single_part_asks_for_no_sums():
 def test_features_may_be_computed_when_needed_in_some_parts(points, monkeypatch, function, lost):
     """The larger part computes its features; then both do; and a lost part catches up."""
     X, y = points
-    settings = {**FEW, "max_iter": 2, "hash_function": function, "refine": Refine(n_steps=60)}
+    settings = {**FEW_PAIRS, "max_iter": 2, "hash_function": function, "refine": Refine(n_steps=60)}
     program = Learning(DaskMACHash(**settings, n_jobs=1)._settings())
     made = generators_of(2, np.random.default_rng(0))
     arguments = [(X[:200], y[:200], made[0]), (X[200:], y[200:], made[1])]
-    monkeypatch.setattr(features, "MAX_BYTES", 1)
+    monkeypatch.setattr(features, "MAX_FEATURE_BYTES", 1)
     monkeypatch.setattr(features, "MIN_POINTS_PER_FEATURE", 1000)  # both are held, and not joined
     want = run(program, arguments)[0].model
 
@@ -261,7 +261,7 @@ def test_features_may_be_computed_when_needed_in_some_parts(points, monkeypatch,
 
     monkeypatch.setattr(features, "MIN_POINTS_PER_FEATURE", 1)
     for largest in (2 * 250 * 7 * 8, 1):  # of both parts, which one process may hold
-        monkeypatch.setattr(features, "MAX_BYTES", largest)
+        monkeypatch.setattr(features, "MAX_FEATURE_BYTES", largest)
         assert run(is_computed, arguments) == [largest == 1, True]
         model = run(program, arguments, lose=lost)[0].model
         np.testing.assert_allclose(model.two_step.W, want.two_step.W, rtol=1e-6, atol=1e-9)
@@ -280,7 +280,7 @@ def test_the_classes_of_all_parts_count():
 @pytest.mark.parametrize("answer", [1, 3, 10, 40, 80])
 def test_a_training_ends_the_same_wherever_a_partition_is_lost(points, answer):
     X, y = points
-    model = DaskMACHash(**{**FEW, "max_iter": 2}, refine=None, n_jobs=1)
+    model = DaskMACHash(**{**FEW_PAIRS, "max_iter": 2}, refine=None, n_jobs=1)
     made = generators_of(2, np.random.default_rng(0))
     arguments = [(X[:250], y[:250], made[0]), (X[250:], y[250:], made[1])]
     program = Learning(model._settings())

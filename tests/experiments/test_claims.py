@@ -113,8 +113,8 @@ def test_by_construction_is_told_and_changes_nothing():
     test = claims.of_the_lowest(claims.lower_loss("MACcut", "cut"))
     for iterate in ("lowest", "last"):
         mac = record("MACcut", 1.0, iterate=iterate)
-        held_so, message = test([mac, record("cut", 2.0)])
-        assert held_so is True
+        holds, message = test([mac, record("cut", 2.0)])
+        assert holds is True
         assert message.endswith(claims.LOWEST_RETURNED) == (iterate == "lowest")
     assert claims.by_construction(lambda _: (True, "Yes."), "Why.")([]) == (True, "Yes. Why.")
     assert outcome(test, record("MACcut", 2.0), record("cut", 2.0)) is False

@@ -7,7 +7,7 @@ import auxhash
 from auxhash.experiments import datasets, runs, scales
 from auxhash.experiments.cells import Cells
 from auxhash.experiments.figures import FIGURES
-from auxhash.experiments.groups import LIBSVM, MANY_CENTRES, MU_FOUND, Group, drawn
+from auxhash.experiments.groups import LIBSVM, MANY_CENTRES, SEARCHED_MU, Group, drawn
 from auxhash.experiments.scales import ORDERS, PAPER, SCALES, TINY, Data, resolved
 from auxhash.learn import paper
 from auxhash.learn.hasher import Hasher
@@ -142,7 +142,7 @@ def test_kinds_of_hash_functions():
     first = Scaled().fit(DATA.load().train.X, None)(DATA.load().train.X)
     apart = np.linalg.norm(first[:, None] - first[None], axis=2).sum() / (60 * 59)
     assert classifier.gamma == pytest.approx(1 / (2 * apart**2))
-    (training,) = group((MU_FOUND,), seeds=1).trainings()
+    (training,) = group((SEARCHED_MU,), seeds=1).trainings()
     assert training.hasher().mu == "auto"
 
 

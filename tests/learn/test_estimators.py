@@ -20,7 +20,7 @@ from sklearn.tree import DecisionTreeClassifier
 from sklearn.utils.estimator_checks import check_estimator
 
 import auxhash
-from auxhash import MACHash, TwoStepHash
+from auxhash import EndToEndHash, MACHash, TwoStepHash
 from auxhash.codes import pack
 from auxhash.compute import bars
 from auxhash.learn import baselines, estimators
@@ -497,6 +497,18 @@ def test_sparse_labels(digits):
     np.testing.assert_array_equal(
         plain.codes_, TwoStepHash(**SMALL).fit(X, csr_array(several)).codes_
     )
+
+
+@pytest.mark.parametrize("method", [MACHash, EndToEndHash])
+def test_a_hash_function_without_gradient_is_refused_before_a_folder_is_made(
+    digits, tmp_path, method
+):
+    X, y, *_ = digits
+    model = method(**SMALL | {"hash_function": "trees", "refine": Refine()})
+    with pytest.raises(TypeError, match=r"no gradient|by gradients alone"):
+        model.fit(X, y, checkpoint=tmp_path / "run")
+    assert not (tmp_path / "run").exists()
+    TwoStepHash(**SMALL | {"refine": Refine()})._check_parameters()  # refines nothing
 
 
 @pytest.mark.parametrize(

@@ -39,23 +39,25 @@ from tests.conftest import SOAK
 from tests.learn.baselines.test_contract import VARIANTS, label, make
 from tests.programs import run_python
 
-FEW = {"n_similar": 10, "n_dissimilar": 20, "random_state": 0, "n_jobs": 1}
-BRIEF = {**FEW, "refine": Refine(n_steps=20)}
+FEW_PAIRS = {"n_similar": 10, "n_dissimilar": 20, "random_state": 0, "n_jobs": 1}
+BRIEF = {**FEW_PAIRS, "refine": Refine(n_steps=20)}
 SMALL_TREES = ClassifierHash(HistGradientBoostingClassifier(max_iter=3, max_depth=3))
 
 X, y = make_blobs(120, 6, centers=4, cluster_std=4.0, random_state=3)
 HASHERS = {
     **{label(variant): make(variant[0], 6, **variant[1]) for variant in VARIANTS},
-    "MAC": MACHash(n_bits=9, **FEW),
-    "MAC-rbf": MACHash(n_bits=9, hash_function="rbf", z_step="cut", **FEW),
+    "MAC": MACHash(n_bits=9, **FEW_PAIRS),
+    "MAC-rbf": MACHash(n_bits=9, hash_function="rbf", z_step="cut", **FEW_PAIRS),
     "MAC-network": MACHash(n_bits=9, hash_function="network", **BRIEF),
-    "MAC-cut": MACHash(n_bits=9, z_step=Cut("fixed"), start="zeros", max_iter=3, **FEW),
-    "MAC-augmented": MACHash(n_bits=9, penalty="augmented", loss="hinge", validation=0.2, **FEW),
-    "two-step": TwoStepHash(n_bits=9, **FEW),
+    "MAC-cut": MACHash(n_bits=9, z_step=Cut("fixed"), start="zeros", max_iter=3, **FEW_PAIRS),
+    "MAC-augmented": MACHash(
+        n_bits=9, penalty="augmented", loss="hinge", validation=0.2, **FEW_PAIRS
+    ),
+    "two-step": TwoStepHash(n_bits=9, **FEW_PAIRS),
     "neighbours": NeighborHash(n_bits=9, n_steps=5, random_state=0, n_jobs=1),
     "neighbours-rbf": NeighborHash(9, "euclidean", "rbf", n_steps=5, random_state=0, n_jobs=1),
-    "logistic": MACHash(n_bits=3, hash_function=LogisticRegression(), max_iter=2, **FEW),
-    "trees": TwoStepHash(n_bits=3, hash_function=SMALL_TREES, **FEW),
+    "logistic": MACHash(n_bits=3, hash_function=LogisticRegression(), max_iter=2, **FEW_PAIRS),
+    "trees": TwoStepHash(n_bits=3, hash_function=SMALL_TREES, **FEW_PAIRS),
 }
 
 
@@ -79,7 +81,7 @@ def through_file(hasher, path, **options):
     "solver", [Cut("fixed", overlap=True), Quad("eigenvector", "sign", None)], ids=str
 )
 def test_solvers_come_back_with_their_settings(solver, path):
-    hasher = TwoStepHash(n_bits=4, z_step=solver, **FEW).fit(X, y)
+    hasher = TwoStepHash(n_bits=4, z_step=solver, **FEW_PAIRS).fit(X, y)
     loaded = through_file(hasher, path)
     assert loaded.z_step == solver
     np.testing.assert_array_equal(loaded.fit(X, y).codes_, hasher.codes_)
@@ -116,7 +118,7 @@ def test_every_estimator_comes_back(name, path):
 
 
 def test_what_was_learnt_is_kept(path):
-    hasher = MACHash(n_bits=4, validation=0.2, **FEW).fit(X, y)
+    hasher = MACHash(n_bits=4, validation=0.2, **FEW_PAIRS).fit(X, y)
     loaded = through_file(hasher, path)
     times = dict.fromkeys(TIMES, 0.0)
     assert [replace(step, **times) for step in loaded.history_] == [
@@ -180,7 +182,7 @@ def test_files_hold_nothing_that_a_classifier_has_learnt_elsewhere(path):
     many = np.random.default_rng(0).normal(size=(2000, 6))
     sizes = []
     for classifier in (KNeighborsClassifier(), KNeighborsClassifier().fit(many, many[:, 0] > 0)):
-        hasher = MACHash(n_bits=2, hash_function=classifier, max_iter=1, **FEW).fit(X, y)
+        hasher = MACHash(n_bits=2, hash_function=classifier, max_iter=1, **FEW_PAIRS).fit(X, y)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # neighbours are for those who trust the file
             hasher.save(path)
@@ -247,7 +249,7 @@ class Mine:
 
 
 def test_a_hash_function_of_one_s_own(path):
-    hasher = TwoStepHash(n_bits=4, hash_function=Mine(linear()), **FEW).fit(X, y)
+    hasher = TwoStepHash(n_bits=4, hash_function=Mine(linear()), **FEW_PAIRS).fit(X, y)
     with pytest.raises(TypeError, match=r"hash_function is of type Mine.*auxhash\.register"):
         hasher.save(path)
     assert not path.exists()
@@ -268,7 +270,7 @@ def test_a_registered_hash_function(path, monkeypatch):
             return Doubled(fitted.low, fitted.width)
 
     h = linear()
-    hasher = TwoStepHash(n_bits=4, hash_function=type(h)(Doubled()), **FEW).fit(X, y)
+    hasher = TwoStepHash(n_bits=4, hash_function=type(h)(Doubled()), **FEW_PAIRS).fit(X, y)
     loaded = through_file(hasher, path)
     np.testing.assert_array_equal(loaded.decision_function(X), hasher.decision_function(X))
     del registry.CLASSES["test.Doubled"]
@@ -279,7 +281,7 @@ def test_a_registered_hash_function(path, monkeypatch):
 def test_a_damaged_classifier_is_refused(path):
     """Even with a correct checksum of the file: skops's archive has checksums of its own."""
     trees = AdaBoostClassifier(n_estimators=2)
-    hasher = TwoStepHash(n_bits=2, hash_function=trees, **FEW).fit(X, y)
+    hasher = TwoStepHash(n_bits=2, hash_function=trees, **FEW_PAIRS).fit(X, y)
     with pytest.warns(UserWarning, match="cannot check"):
         hasher.save(path)
     model = modelfile.read(path)

@@ -351,7 +351,7 @@ def test_tables_are_kept_if_they_find_more_than_outputs(asked, digits, monkeypat
     """Of the points that judge, by what a search among all points finds."""
     hasher = NeighborHash(**QUICK, hash_function="linear", query_function="network")
     X, shares = digits[0], []
-    share = ranking.Judge._share_found
+    share = ranking.Judge._recall_sum
 
     def noted(judge, tables, codes, lists):
         every = np.broadcast_to(codes, (len(tables), *codes.shape))
@@ -366,7 +366,7 @@ def test_tables_are_kept_if_they_find_more_than_outputs(asked, digits, monkeypat
         assert shares[-1] == pytest.approx(sum(within) / total)
         return shares[-1]
 
-    monkeypatch.setattr(ranking.Judge, "_share_found", noted)
+    monkeypatch.setattr(ranking.Judge, "_recall_sum", noted)
     more = {"queries": X[:60] + 0.1, "relevant": np.arange(60)} if asked else {}
     learnt = hasher.fit(X, **more)
     assert (learnt.tables_ is not None) == (shares[0] > shares[1])
@@ -375,7 +375,7 @@ def test_tables_are_kept_if_they_find_more_than_outputs(asked, digits, monkeypat
 @pytest.mark.parametrize(("by_tables", "kept"), [(0.5, False), (0.6, True)])
 def test_tables_no_better_than_outputs_are_not_kept(by_tables, kept, digits, monkeypatch):
     shares = iter([by_tables, 0.5])
-    monkeypatch.setattr(ranking.Judge, "_share_found", lambda *_: next(shares))
+    monkeypatch.setattr(ranking.Judge, "_recall_sum", lambda *_: next(shares))
     hasher = NeighborHash(**QUICK, hash_function="linear", query_function="network")
     assert (hasher.fit(digits[0]).tables_ is not None) == kept
 
@@ -500,15 +500,15 @@ def test_queries_with_relevant_rows_are_learnt_from_beside_neighbours():
         clone(hasher).fit(X, **more) for more in ({}, {"queries": Q[rows], "relevant": rows})
     )
 
-    def share_found(model, row_numbers):
+    def recall(model, row_numbers):
         index = HammingIndex(24).add(model.codes_)
         hits = index.search_tables(tables_from_outputs(model.decision_function(Q[row_numbers])), 20)
         return np.mean([row in near for row, near in zip(row_numbers, hits[1], strict=True)])
 
-    assert share_found(asked, new) > 1.5 * share_found(alone, new)
+    assert recall(asked, new) > 1.5 * recall(alone, new)
     weighted = csr_array((np.ones(300), (np.arange(300), rows)), shape=(300, 400))
     again = clone(hasher).fit(X, queries=Q[rows], relevant=weighted)
-    assert share_found(again, new) > 1.5 * share_found(alone, new)
+    assert recall(again, new) > 1.5 * recall(alone, new)
     limited = NeighborHash(24, "euclidean", "network", n_steps=3, random_state=0, max_points=50)
     assert limited.fit(X, queries=Q[rows], relevant=rows).n_learnt_ == 400
 

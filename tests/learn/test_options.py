@@ -23,7 +23,7 @@ from auxhash.learn.training.ranking import RankTraining
 from auxhash.learn.training.run import Training
 from auxhash.mac import affinity, losses
 from tests.conftest import SOAK
-from tests.pairwise import Rule, check_told, covering, named, refused
+from tests.pairwise import Rule, check_message, covering, named, refused
 
 N, N_BITS = 60, 4
 AGAIN = ("one", "two") if SOAK else ("one",)  # folders: of a checkpoint, the result at once; anew
@@ -292,7 +292,7 @@ def check_refused(case, rules, fit, folder):
     """An error that a rule states, before any step and without a checkpoint."""
     with pytest.raises((ValueError, TypeError, ImportError)) as raised:
         fit(case, folder)
-    check_told(raised.value, case, rules)
+    check_message(raised.value, case, rules)
     assert not list(folder.rglob(checkpoints.NAME))
 
 

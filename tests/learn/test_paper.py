@@ -10,7 +10,7 @@ from auxhash.learn import paper
 from auxhash.mac import presets
 from auxhash.mac.zstep import Cut, Quad
 
-FEW = {"n_similar": 10, "n_dissimilar": 30, "n_jobs": 1}
+FEW_PAIRS = {"n_similar": 10, "n_dissimilar": 30, "n_jobs": 1}
 
 y = np.arange(240) % 6
 X = np.random.default_rng(0).normal(size=(240, 10)) + 1.3 * np.eye(6, 10)[y]
@@ -51,8 +51,8 @@ def test_arguments_go_where_they_belong():
     ("estimator", "first"), [(paper.maccut, paper.cut), (paper.macquad, paper.quad)]
 )
 def test_mac_starts_where_two_steps_end_and_never_validates_below_it(estimator, first):
-    hasher = estimator(8, random_state=0, **FEW).fit(X, y)
-    two = first(8, random_state=0, **FEW).fit(X, y)
+    hasher = estimator(8, random_state=0, **FEW_PAIRS).fit(X, y)
+    two = first(8, random_state=0, **FEW_PAIRS).fit(X, y)
     assert two.loss_ == hasher.history_[0].loss
     h = hasher.two_step_
     np.testing.assert_array_equal(h.decision(h.features(X)), two.decision_function(X))
@@ -63,7 +63,7 @@ def test_mac_starts_where_two_steps_end_and_never_validates_below_it(estimator, 
 
 
 def test_they_are_saved_and_cloned(tmp_path):
-    hasher = clone(paper.macquad(4, random_state=0, max_iter=2, **FEW)).fit(X, y)
+    hasher = clone(paper.macquad(4, random_state=0, max_iter=2, **FEW_PAIRS)).fit(X, y)
     hasher.save(tmp_path / "model")
     loaded = auxhash.load(tmp_path / "model")
     assert loaded.z_step == presets.QUAD

@@ -51,16 +51,16 @@ def asker(request, documents):
     )
 
 
-def share_found(index, hits):
+def recall(index, hits):
     return np.mean([row in near for row, near in zip(range(800, N), hits, strict=True)])
 
 
 def test_new_queries_of_another_model_find_their_own_documents(documents, asker):
     X, other, hasher, index = documents
-    same = share_found(index, index.search(hasher.encode(X[800:]), 10)[1])
+    same = recall(index, index.search(hasher.encode(X[800:]), 10)[1])
     chance = 10 / N
-    by_tables = share_found(index, index.search_tables(asker.tables(other[800:]), 10)[1])
-    by_codes = share_found(index, index.search(asker.encode(other[800:]), 10)[1])
+    by_tables = recall(index, index.search_tables(asker.tables(other[800:]), 10)[1])
+    by_codes = recall(index, index.search(asker.encode(other[800:]), 10)[1])
     assert by_tables > 0.6 > 50 * chance
     assert by_codes > 0.4
     assert by_tables >= by_codes
@@ -168,9 +168,9 @@ def test_a_model_of_the_codes_to_start_with_finds_more_from_few_pairs(documents)
     new = np.arange(800, N)
     one, other = (asker.score(X[new], new, index) for asker in (alone, started))
     assert other > one + 0.1
-    same = share_found(index, index.search(started.encode(X[800:]), 10)[1])
+    same = recall(index, index.search(started.encode(X[800:]), 10)[1])
     assert same == pytest.approx(
-        share_found(index, index.search(hasher.encode(X[800:]), 10)[1]), abs=0.1
+        recall(index, index.search(hasher.encode(X[800:]), 10)[1]), abs=0.1
     )
     again = make().fit(X[few], few, index, start=hasher.model_)
     np.testing.assert_array_equal(again.tables(X[:5]), started.tables(X[:5]))

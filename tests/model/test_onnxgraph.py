@@ -24,16 +24,16 @@ from tests.learn.baselines.test_contract import VARIANTS, label, make
 
 pytestmark = pytest.mark.usefixtures("briefly_refined", "keeps_tables")
 
-FEW = {"n_similar": 10, "n_dissimilar": 20, "random_state": 0, "n_jobs": 1, "max_iter": 3}
+FEW_PAIRS = {"n_similar": 10, "n_dissimilar": 20, "random_state": 0, "n_jobs": 1, "max_iter": 3}
 NOTHING = 1e-9  # outputs up to this, relative to the largest, are within rounding of zero
 
 X, y = make_blobs(160, 16, centers=4, cluster_std=4.0, random_state=3)
 HASHERS = {
     **{label(variant): make(variant[0], 12, **variant[1]) for variant in VARIANTS},
-    "MAC": MACHash(n_bits=12, **FEW),
-    "MAC-rbf": MACHash(n_bits=17, hash_function="rbf", **FEW),
-    "MAC-network": MACHash(n_bits=17, hash_function="network", **FEW),
-    "two-step": TwoStepHash(n_bits=8, **FEW),
+    "MAC": MACHash(n_bits=12, **FEW_PAIRS),
+    "MAC-rbf": MACHash(n_bits=17, hash_function="rbf", **FEW_PAIRS),
+    "MAC-network": MACHash(n_bits=17, hash_function="network", **FEW_PAIRS),
+    "two-step": TwoStepHash(n_bits=8, **FEW_PAIRS),
     "neighbours": NeighborHash(n_bits=17, n_steps=5, random_state=0, n_jobs=1),
     "neighbours-linear": NeighborHash(17, "euclidean", "linear", n_steps=5, random_state=0),
     "neighbours-rbf": NeighborHash(12, "cosine", "rbf", n_steps=5, random_state=0, n_jobs=1),
@@ -126,7 +126,7 @@ def test_logistic_regression(method, two, scaler, tmp_path):
 @pytest.mark.parametrize(
     "hasher",
     [
-        TwoStepHash(n_bits=2, hash_function=LogisticRegression(), **FEW),
+        TwoStepHash(n_bits=2, hash_function=LogisticRegression(), **FEW_PAIRS),
         baselines.OneHot(n_bits=4, classifier=GaussianNB()),
     ],
     ids=["ClassifierHash", "GaussianNB"],

@@ -301,7 +301,7 @@ def test_vectors_of_the_store_before_those_of_a_file(url):
 def service():
     """The classes of a service, and of a query to it."""
     pytest.importorskip("fastapi", reason="auxhash[serve] is missing")
-    from auxhash.serve.schemas import GivenPoint, Queries
+    from auxhash.serve.schemas import NewPoint, Queries
     from auxhash.serve.service import RefusedError, Service
 
     class Asked(Service):
@@ -310,7 +310,7 @@ def service():
             return tuple([hit[name] for hit in result["hits"]] for name in ("id", "distance"))
 
         def put(self, fingerprint=None, **point):
-            return self.upsert([GivenPoint(**point)], fingerprint)
+            return self.upsert([NewPoint(**point)], fingerprint)
 
     Asked.Refused = RefusedError
     return Asked

@@ -30,14 +30,14 @@ from auxhash.learn.smooth import Refine
 from auxhash.learn.training import estimate, interrupt
 from auxhash.learn.training.checkpoint import seconds_before
 from auxhash.learn.training.validation import SCORE_K, typical_class
-from auxhash.mac import affinity
+from auxhash.mac import affinity, hashfunctions
 from auxhash.mac.affinity import Affinity
 from auxhash.search.expected import ExpectedRecall
 from auxhash.search.metrics import recall
 
 OF_NEIGHBOURS = ("metric", "query_function", "prefixes", "quality")  # parameters of NeighborHash
 PICTURE_STEPS = 500  # twice as many find no more pictures of the class of a new one
-LEAST_POINTS = 3  # that neighbours are learnt from
+MIN_POINTS = 3  # that neighbours are learnt from
 
 
 class HeldOutPrecision(NamedTuple):
@@ -68,7 +68,7 @@ class Task:
         self._decide(y, known)
         self.X = self.every = self.points.all()
         if isinstance(self.hasher, NeighborHash):
-            recall.checked_points(self.X, self.points.name, LEAST_POINTS)
+            recall.checked_points(self.X, self.points.name, MIN_POINTS)
         self.held_out: AnyArray | None = None  # rows of `every`; NeighborHash chooses its own
         if self.learnt_from or options.method is not None:
             self._hold_out()
@@ -95,12 +95,27 @@ class Task:
         elif other := next((key for key in OF_NEIGHBOURS if key in self.parameters), None):
             option = OPTIONS.get(other, other)
             raise ValueError(f"--{option} is for points without labels and pairs")
-        elif steps is not None:
+        else:
+            self._set_steps(fresh=y is not None and known is None)
+
+    def _set_steps(self, fresh: bool) -> None:
+        """Set the gradient steps of MACHash; `fresh` tells that pairs are drawn anew for each.
+
+        Raises ValueError where steps are asked for that the hash function cannot make.
+        """
+        steps = self.options.steps
+        if self.options.refined or steps is not None:
+            known = self.hasher.get_params(deep=False) | self.parameters
+            h = known["hash_function"]
+            if not hashfunctions.is_smooth(hashfunctions.get(h, known["C"])):
+                option = "--refine" if steps is None else "--steps"
+                name = h if isinstance(h, str) else type(h).__name__
+                raise ValueError(f"{option} is for linear, rbf and network: {name} has no gradient")
+        if steps is not None:
             if self.options.refined is False:
                 raise click.UsageError(
                     "--steps are those of the refinement, and --no-refine makes none"
                 )
-            fresh = y is not None and known is None  # pairs are drawn anew for each step
             self.parameters["refine"] = Refine(n_steps=steps, keep="refined" if fresh else "lower")
 
     def _by_name(

@@ -99,9 +99,14 @@ class Searched(Protocol):
 class SearchHits:
     """Distances and ids of each query's codes: arrays (n_queries, k), or a list of arrays."""
 
-    distances: Any
-    ids: Any
+    distances: "AnyArray | list[AnyArray]"
+    ids: "AnyArray | list[AnyArray]"
     description: str  # of the search, in words
+
+    @property
+    def k(self) -> int | None:
+        """The number of ids per query; None where each query has its own number."""
+        return None if isinstance(self.ids, list) else self.ids.shape[1]
 
     def plain(self) -> tuple[list[list[float]], list[list[Any]]]:
         """Convert to lists, without the ids of -1 that stand for hits an index did not find."""

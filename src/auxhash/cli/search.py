@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
@@ -27,12 +27,13 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from auxhash.compute.arrays import AnyArray
+    from auxhash.compute.neighbors import Metric
     from auxhash.model.model import Model
     from auxhash.search.index import HammingIndex
     from auxhash.search.index.named import AnyIndex, NumberedIndex
 
 CANDIDATES_PER_HIT = 10  # to re-rank
-MOST_CANDIDATES = 10_000  # to re-rank, where more are taken as they are all equally far
+MAX_CANDIDATES = 10_000  # to re-rank, where more are taken as they are all equally far
 
 
 @click.command()
@@ -81,7 +82,7 @@ def search(
     rerank: str | None,
     query_vectors: str | None,
     candidates: int | None,
-    metric: str | None,
+    metric: "Metric | None",
     probe: int | None,
     reading: Reading,
 ) -> None:
@@ -156,7 +157,7 @@ def search(
         tell_of_ties(index, inner.packed)
     result: dict[str, object] = {"index": index, "queries": len(asked.codes)}
     result["fingerprint"] = loaded.fingerprint
-    result |= {"k": hits.ids.shape[1]} if radius is None else {"radius": radius}
+    result |= {"k": hits.k} if radius is None else {"radius": radius}
     result |= {} if bits is None else {"bits": bits}
     result |= {} if finer.metric is None else {"metric": finer.metric}
     message = (
@@ -175,7 +176,7 @@ class _Rerank:
     by: str | None  # "outputs", or a file of vectors
     query_vectors: str | None
     candidates: int | None
-    metric: str | None
+    metric: "Metric | None"
     options: SearchOptions  # of the search itself
     reading: Reading
 
@@ -254,8 +255,8 @@ class _Rerank:
         from auxhash.search.index import rerank
 
         distances, ids = _scanned(index, asked, few)
-        while self.candidates is None and few < MOST_CANDIDATES and _all_tied(distances):
-            few = min(CANDIDATES_PER_HIT * few, MOST_CANDIDATES)  # equal codes are in no order
+        while self.candidates is None and few < MAX_CANDIDATES and _all_tied(distances):
+            few = min(CANDIDATES_PER_HIT * few, MAX_CANDIDATES)  # equal codes are in no order
             distances, ids = _scanned(index, asked, few)
         if self.by == OUTPUTS:
             assert asked.outputs is not None
@@ -265,8 +266,8 @@ class _Rerank:
             points, columns = inputs.vectors(self.query_vectors, self.reading.header)
         assert points is not None  # `check_use` has seen to it
         base = inputs.vectors_by_id(str(self.by), self.reading, columns, outer, asked.model)
-        metric: Any = self.metric
-        return rerank.by_vectors(ids, points, base, k, metric)
+        assert self.metric is not None  # `for_model` has seen to it
+        return rerank.by_vectors(ids, points, base, k, self.metric)
 
 
 def _scanned(index: "NumberedIndex", asked: EncodedQueries, k: int) -> "tuple[AnyArray, AnyArray]":

@@ -196,7 +196,7 @@ def search(
         result: dict[str, object] = {"store": opened.url, "queries": len(asked.codes)}
         message = f"{count(len(asked.codes), 'query')}, {hits.description} of "
         message += count(len(opened), "code")
-    result |= {"k": hits.ids.shape[1]} if radius is None else {"radius": radius}
+    result |= {"k": hits.k} if radius is None else {"radius": radius}
     if options.output is not None:
         result["output"] = options.output
     answer(hits, asked, result, message, path)

@@ -31,7 +31,7 @@ NAMES = get_args(DeviceName)
 ROWS_PER_TASK, BYTES_PER_TASK = 1 << 18, 1 << 31  # of a GPU, at most
 POINTS_SHARE = 0.25  # of a GPU's free memory, that points may take; of more, some come when needed
 THREADS_PER_BLOCK, MAX_THREADS_PER_BLOCK = 256, 1024  # that work on one point together
-GIGA = 1e9
+BYTES_PER_GB = 1e9
 INCLUDE_LINE = re.compile(r'^#include "(.*)"$', re.MULTILINE)
 
 
@@ -153,8 +153,9 @@ class Device:
         """Raise MemoryError unless `needed` bytes are free; `what` says what they are for."""
         if needed > self.free():
             raise MemoryError(
-                f"device={self.name!r} has {self.free() / GIGA:.1f} GB of memory free, and {what} "
-                f'needs about {needed / GIGA:.1f} GB: take fewer, or device="cpu"'
+                f"device={self.name!r} has {self.free() / BYTES_PER_GB:.1f} GB of memory free, "
+                f"and {what} needs about {needed / BYTES_PER_GB:.1f} GB: take fewer, or "
+                'device="cpu"'
             )
 
 
@@ -246,7 +247,8 @@ def telling(device: Device, needed: float, advice: str) -> Iterator[None]:
             raise
         raise MemoryError(
             f"device={device.name!r} ran out of memory: {error}. What must be held takes about "
-            f'{needed / GIGA:.1f} GB, and the features more: {advice}, or train on device="cpu"'
+            f"{needed / BYTES_PER_GB:.1f} GB, and the features more: {advice}, or train on "
+            'device="cpu"'
         ) from error
 
 

@@ -8,7 +8,7 @@ from dask.typing import DaskCollection
 from distributed import Client, Future
 from numpy.typing import NDArray
 
-from auxhash.codes import MOST_BITS, Packed, n_bytes
+from auxhash.codes import MAX_BITS, Packed, n_bytes
 from auxhash.compute import checks
 from auxhash.compute.arrays import AnyArray, ArrayLike
 from auxhash.compute.checks import ArgumentError
@@ -43,7 +43,7 @@ class DaskIndex:
         timeout: float = 3600.0,
         ids: DaskCollection | None = None,
     ) -> None:
-        self.n_bits = checks.integer("n_bits", n_bits, 1, MOST_BITS)
+        self.n_bits = checks.integer("n_bits", n_bits, 1, MAX_BITS)
         if not is_lazy(codes) or getattr(codes, "dtype", None) != np.uint8 or codes.ndim != 2:
             raise ArgumentError("codes must be a dask array of packed codes, uint8 of two axes")
         if codes.shape[1] != n_bytes(self.n_bits):

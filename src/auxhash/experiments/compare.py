@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 
-from auxhash.codes import MOST_BITS
+from auxhash.codes import MAX_BITS
 from auxhash.compute import context
 from auxhash.compute import device as devices
 from auxhash.compute.arrays import ArrayLike
@@ -328,7 +328,7 @@ def compare_labels(
     losses.get(asked.loss)
     on = devices.get(device).name
     chosen = entries(asked.methods, shared)
-    lengths = several("bits", asked.bits, 1, MAX_GPU_BITS if device == "cuda" else MOST_BITS)
+    lengths = several("bits", asked.bits, 1, MAX_GPU_BITS if device == "cuda" else MAX_BITS)
     every_seed, ranks = several("seeds", asked.seeds, 0), several("k", asked.k, 1)
     cells = Memory() if folder is None else Cells(folder)
     mark = runs.data_identity(data)

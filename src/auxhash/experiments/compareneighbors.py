@@ -8,7 +8,6 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -40,6 +39,7 @@ from auxhash.experiments.entries import (
     METHODS,
     NETWORK,
     Entry,
+    MethodLike,
     Methods,
     Shared,
     entries,
@@ -64,7 +64,7 @@ MAX_TRAIN, MAX_BASE, MAX_QUERIES = 20_000, 100_000, 1_000  # points drawn of a l
 POINTS_PER_QUERY = 10  # one point in so many is a query
 N_TIMED_QUERIES = 100
 N_SHOWN_QUERIES = 10  # whose first points are kept, to be shown
-MILLION = 1_000_000
+POINTS_PER_TIMING = 1_000_000  # times of encoding are given for so many
 FACTS_VERSION = 2  # raise it when other facts of a run are kept
 
 SIGNS = "signs"
@@ -351,7 +351,7 @@ def _jobs(
     return jobs
 
 
-def _listed(methods: Any) -> list[tuple[str, Any]]:
+def _listed(methods: Methods) -> list[tuple[str, MethodLike]]:
     """Names and methods; raises for names that are not known."""
     if isinstance(methods, (str, Hasher)):
         methods = [methods]
@@ -408,7 +408,7 @@ def timed_codes(encode: Callable[[AnyArray], Packed], X: AnyArray) -> tuple[Pack
     """Return the codes of points, and the seconds that a million of them would take."""
     began = clock.seconds()
     codes = encode(X)
-    return codes, (clock.seconds() - began) * MILLION / len(X)
+    return codes, (clock.seconds() - began) * POINTS_PER_TIMING / len(X)
 
 
 def _searched(facts: Facts, rankings: Iterable[Ranking], search: Search) -> Cell:

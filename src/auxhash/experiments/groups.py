@@ -26,8 +26,8 @@ from auxhash.model.encoding import Arrays
 from auxhash.search import metrics
 
 TWO_STEP_OF = {"cut": "MACcut", "quad": "MACquad"}
-MU_FOUND = "MACcut, mu found"  # with mu_1 by search, in place of the paper's
-PAPERS = ("MACcut", "MACquad", MU_FOUND)
+SEARCHED_MU = "MACcut, mu found"  # with mu_1 by search, in place of the paper's
+PAPERS = ("MACcut", "MACquad", SEARCHED_MU)
 WITH_KINDS = (*OURS, *PAPERS, "KSH")  # methods that can have several hash functions
 MANY_CENTRES, LIBSVM = "many centres", "LIBSVM"  # hash functions, beside "linear" and "rbf"
 CENTRES_FACTOR = 4  # on the number of centres of "rbf"
@@ -74,7 +74,7 @@ class PlannedRun:
         """MACcut or MACquad, with mu_1 in proportion to the pairs of a point."""
         quad = self.method == "MACquad"
         papers = paper.macquad() if quad else paper.maccut(order=self.order)
-        mu = "auto" if self.method == MU_FOUND else self.mu * float(papers.mu)
+        mu = "auto" if self.method == SEARCHED_MU else self.mu * float(papers.mu)
         settings |= {"mu": mu, "h_step": self.h_step, "iterate": self.iterate}
         return runs.prepared(papers, self.n_bits, **settings)
 

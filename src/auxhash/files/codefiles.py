@@ -18,7 +18,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from auxhash.codes import MOST_BITS, n_bytes
+from auxhash.codes import MAX_BITS, n_bytes
 from auxhash.compute.arrays import AnyArray
 from auxhash.compute.fingerprint import checked
 from auxhash.files.npyfiles import map_npy
@@ -71,7 +71,7 @@ def read(path: str | Path) -> CodesInFile:
             stated, part = metadata.get("n_bits", ""), file.get_slice("codes")
             n_bits = int(stated) if stated.isdecimal() else 0
             shape, kind = part.get_shape(), part.get_dtype()
-            fits = 1 <= n_bits <= MOST_BITS and shape[0] and shape[1:] == [n_bytes(n_bits)]
+            fits = 1 <= n_bits <= MAX_BITS and shape[0] and shape[1:] == [n_bytes(n_bits)]
             if not fits or kind != "U8" or file.keys() != ["codes"]:
                 raise ValueError(f"codes of {n_bits} bits cannot be {kind} of shape {shape}")
             fingerprint = checked("fingerprint", metadata.get("fingerprint"))

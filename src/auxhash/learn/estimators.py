@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal, Self
 
-from auxhash.codes import MOST_BITS, Codes, as_codes, pack
+from auxhash.codes import MAX_BITS, Codes, as_codes, pack
 from auxhash.compute import checks, context
 from auxhash.compute import device as devices
 from auxhash.compute.arrays import ArrayLike
@@ -187,7 +187,7 @@ class AffinityHash(Hasher):
         losses.get(self.loss)
         zstep.get(self.z_step)
         hashfunctions.get(self.hash_function, self.C)
-        checks.integer("n_bits", self.n_bits, 1, MOST_BITS)
+        checks.integer("n_bits", self.n_bits, 1, MAX_BITS)
         checks.integer("max_sweeps", self.max_sweeps, 1)
         checks.number("C", self.C, 0, strict=True)
 
@@ -365,6 +365,12 @@ class MACHash(AffinityHash):
         checks.one_of("device", self.device, devices.NAMES)
         if self.device == "cuda" and (refusal := self._gpu_refusal()):
             raise ValueError(refusal)
+        self._check_gradient(hashfunctions.get(self.hash_function, self.C))
+
+    def _check_gradient(self, h: HashFunction) -> None:
+        """Raise TypeError if h has no gradient and the training that is asked for needs one."""
+        if isinstance(self.refine, Refine):
+            self.refine.check_gradient(h)
 
     def _gpu_refusal(self) -> str:
         h = hashfunctions.get(self.hash_function, self.C)
@@ -397,6 +403,9 @@ class TwoStepHash(MACHash):
     def _settings(self) -> Settings:
         return replace(super()._settings(), two_step=True)
 
+    def _check_gradient(self, h: HashFunction) -> None:
+        """Accept every hash function: nothing is refined."""
+
 
 class EndToEndHash(MACHash):
     """Train a hash function by gradient steps alone, from labels: no codes Z, no MAC.
@@ -411,6 +420,9 @@ class EndToEndHash(MACHash):
 
     def _settings(self) -> Settings:
         return replace(super()._settings(), end_to_end=True)
+
+    def _check_gradient(self, h: HashFunction) -> None:
+        hashfunctions.check_started(h)
 
     def _first_codes(self, n: int) -> None:
         super()._first_codes(n)  # or raise; there are no codes Z to start from

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple, Self
 
 import numpy as np
 
-from auxhash.codes import MOST_BITS
+from auxhash.codes import MAX_BITS
 from auxhash.compute import checks
 from auxhash.compute import device as devices
 from auxhash.compute.arrays import AnyArray, ArrayLike, Numbers, Single
@@ -336,7 +336,7 @@ class NeighborHash(Hasher):
 
     def _check_parameters(self) -> None:
         check_stored(self)
-        checks.integer("n_bits", self.n_bits, 1, MOST_BITS)
+        checks.integer("n_bits", self.n_bits, 1, MAX_BITS)
         checks.integer("n_neighbors", self.n_neighbors, 1)
         if self.n_steps is not None:
             checks.integer("n_steps", self.n_steps, 1)

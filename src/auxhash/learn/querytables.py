@@ -6,7 +6,7 @@ from typing import Any, Literal, Self
 
 import numpy as np
 
-from auxhash.codes import MOST_BITS, Packed
+from auxhash.codes import MAX_BITS, Packed
 from auxhash.compute import checks
 from auxhash.compute import device as devices
 from auxhash.compute.arrays import AnyArray, Array, ArrayLike, Numbers, Single
@@ -263,7 +263,7 @@ class QueryTables(Hasher):
 
     def _check_parameters(self) -> None:
         check_stored(self)
-        checks.integer("n_bits", self.n_bits, 1, MOST_BITS)
+        checks.integer("n_bits", self.n_bits, 1, MAX_BITS)
         checks.integer("n_steps", self.n_steps, 1)
         checks.one_of("hash_function", self.hash_function, NAMES)
         checks.one_of("metric", self.metric, METRICS)

@@ -8,6 +8,7 @@ makes estimators of them.
 from typing import Any, Literal
 
 from auxhash.compute.random import RandomState
+from auxhash.mac.losses import LossLike
 from auxhash.mac.zstep import Cut, Quad
 
 Order = Literal["fixed", "random"]
@@ -51,7 +52,11 @@ def cut(order: Order) -> Cut:
 
 
 def two_step(
-    solver: Cut | Quad, hash_function: Any, loss: Any, validation: Any, random_state: RandomState
+    solver: Cut | Quad,
+    hash_function: object,
+    loss: LossLike,
+    validation: object,
+    random_state: RandomState,
 ) -> dict[str, Any]:
     """Return the parameters of two-step hashing, MAC's start."""
     return {

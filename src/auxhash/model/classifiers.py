@@ -46,7 +46,7 @@ KNOWN = {
 }
 # Attributes of boosted trees that are not stored: not needed, or set by `_set_trees`.
 OF_TREES = {"_predictors", "_bin_mapper", "_loss", "_scorer", "_feature_subsample_rng"}
-NOT_GIVEN = ("deprecated", "warn")  # defaults of parameters that scikit-learn will remove
+PLACEHOLDERS = ("deprecated", "warn")  # defaults of parameters that scikit-learn will remove
 TRUSTED = {
     f"sklearn.{module}.{name}"
     for module, names in {
@@ -113,7 +113,7 @@ def made(name: str, content: Mapping[str, Any]) -> Any:
     cls = _class(name)
     here = parameters if name == "Pipeline" else cls().get_params(deep=False)
     for parameter in sorted(set(parameters) - set(here)):
-        if parameters.pop(parameter) not in NOT_GIVEN:
+        if parameters.pop(parameter) not in PLACEHOLDERS:
             raise ValueError(f"{name} has no {parameter!r} in this version of scikit-learn")
     if others := _others(name, learnt):
         raise ValueError(f"{name} has no attribute {min(others)!r}")

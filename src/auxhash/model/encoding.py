@@ -18,6 +18,9 @@ one key, which says what it is:
 
 Decoding makes nothing but these, and instances of registered classes only: a file cannot choose
 what code is run.
+
+A registered class may have `check_read`, `TRAINING_ONLY` and `UNSTORED`. Hash functions have them
+from `BaseHash`, with defaults; other registered classes have no base class, so they are looked up.
 """
 
 import json

@@ -17,7 +17,14 @@ import sys
 from collections.abc import Iterable, Iterator
 from dataclasses import fields, is_dataclass
 from pathlib import Path
-from types import BuiltinFunctionType, CodeType, FunctionType, MappingProxyType, MethodType
+from types import (
+    BuiltinFunctionType,
+    CellType,
+    CodeType,
+    FunctionType,
+    MappingProxyType,
+    MethodType,
+)
 from types import ModuleType as Module
 from typing import Any
 
@@ -26,6 +33,7 @@ from numpy.typing import NDArray
 
 from auxhash.compute.arrays import AnyArray
 from auxhash.compute.kernels import names_in
+from auxhash.mac.hashfunctions.protocol import BaseHash
 from auxhash.model.encoding import encode
 
 MAX_CHARACTERS = 60  # characters of the words of a value; longer ones are replaced by a digest
@@ -197,8 +205,9 @@ class _Words:
     def _object(self, value: Any) -> str:
         parts: Any
         kind = self.short(type(value))
-        if hasattr(value, "identity_parts"):  # it knows itself what it depends on
-            return f"{kind} {self.short(value.identity_parts())}"
+        own = value.identity_parts() if isinstance(value, BaseHash) else None
+        if own is not None:  # it knows itself what it depends on
+            return f"{kind} {self.short(own)}"
         if hasattr(value, "get_tree_stats"):  # scikit-learn's search trees count their uses
             parts = [value.get_arrays(), value.__getstate__()[-2:]]  # the metric and the weights
             return f"{kind} {self.short(parts)}"
@@ -220,7 +229,7 @@ class _Words:
         return f"{kind} {self.short(listed)}"
 
 
-def _content(cell: Any) -> object:
+def _content(cell: CellType) -> object:
     try:
         return cell.cell_contents
     except ValueError:  # nothing yet

@@ -24,7 +24,7 @@ from typing import Any, ClassVar, Literal, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from auxhash.codes import MOST_BITS, Codes, Packed, n_bytes, sign
+from auxhash.codes import MAX_BITS, Codes, Packed, n_bytes, sign
 from auxhash.compute import checks, context
 from auxhash.compute import device as devices
 from auxhash.compute.arrays import AnyArray, Array, ArrayLike
@@ -45,7 +45,7 @@ from auxhash.mac.hashfunctions.step import (
 from auxhash.model import encoding, modelfile
 from auxhash.model import points as checked
 from auxhash.model.modelfile import StoredModel
-from auxhash.model.tables import VALUES, TableFunction
+from auxhash.model.tables import VALUES_PER_BYTE, TableFunction
 from auxhash.search.expected import ExpectedRecall
 
 KIND = "Model"  # of a file that holds a value and no estimator
@@ -323,7 +323,7 @@ class Model:
 
     def check_read(self) -> None:
         """Raise ValueError unless the parts are valid and fit together: it encodes."""
-        checks.integer("n_bits", self.n_bits, 1, MOST_BITS)
+        checks.integer("n_bits", self.n_bits, 1, MAX_BITS)
         if type(self.n_features) is not int or not 1 <= self.n_features <= MAX_FEATURES:
             raise ValueError(f"n_features_in_ is not right: {self.n_features!r}")
         names = self.feature_names
@@ -357,7 +357,7 @@ class Model:
         if not isinstance(self.table_function, TableFunction):
             raise ValueError(f"table_function is a {type(self.table_function).__name__}")
         tables = self.table_function.tables(np.zeros((2, self.n_features)))
-        if tables.shape != (2, n_bytes(self.n_bits), VALUES):
+        if tables.shape != (2, n_bytes(self.n_bits), VALUES_PER_BYTE):
             raise ValueError(f"its tables are of shape {tables.shape} for 2 queries")
 
     def _try_out(self) -> None:

@@ -9,7 +9,7 @@ from auxhash.compute.arrays import AnyArray, Single
 from auxhash.compute.registry import register
 from auxhash.mac.hashfunctions import HashFunction, NetworkHash, SVMHash, outputs
 
-VALUES = 256  # of a byte
+VALUES_PER_BYTE = 256
 MAX_RELATIVE_ERROR = 2.0**-11  # of half precision
 
 
@@ -33,14 +33,15 @@ class TableFunction:
         That is enough to rank by, and a file has half the bytes.
         """
         halved = {f.name: _rounded(getattr(vector, f.name)) for f in fields(vector) if f.init}
-        codebook = _rounded(rows).reshape(-1, VALUES, rows.shape[1])
+        codebook = _rounded(rows).reshape(-1, VALUES_PER_BYTE, rows.shape[1])
         return cls(replace(vector, **halved), codebook)
 
     def check_read(self) -> None:
         C = self.codebook
         fits = type(C) is np.ndarray and C.dtype == np.float32 and C.ndim == 3 and C.size
-        if not fits or C.shape[1] != VALUES or not np.isfinite(C).all():
-            raise ValueError(f"codebook must be finite float32 (n_bytes, {VALUES}, n_dims)")
+        if not fits or C.shape[1] != VALUES_PER_BYTE or not np.isfinite(C).all():
+            shape = f"(n_bytes, {VALUES_PER_BYTE}, n_dims)"
+            raise ValueError(f"codebook must be finite float32 {shape}")
 
     def __repr__(self) -> str:
         n_bytes, _, n_dims = self.codebook.shape
@@ -55,7 +56,7 @@ class TableFunction:
         """Return tables (n, n_bytes, 256) of queries; smaller is nearer."""
         n_groups, _, n_dims = self.codebook.shape
         tables: Single = self.vectors(X) @ -self.codebook.reshape(-1, n_dims).T
-        return tables.reshape(len(X), n_groups, VALUES)
+        return tables.reshape(len(X), n_groups, VALUES_PER_BYTE)
 
 
 def _rounded(value: Any) -> Any:

@@ -105,7 +105,7 @@ class Strict(BaseModel):
         return known if unknown is None else {**known, unknown: None}
 
 
-class GivenPoint(Strict):
+class NewPoint(Strict):
     """A point to be put in: a vector or an image, which the model encodes, a code, or both."""
 
     id: RequestId
@@ -115,7 +115,7 @@ class GivenPoint(Strict):
     payload: dict[str, Any] | None = None
 
     @model_validator(mode="after")
-    def _vector_or_code(self) -> "GivenPoint":
+    def _vector_or_code(self) -> "NewPoint":
         if self.vector is None and self.image is None and self.code is None:
             raise ValueError("a point needs a vector, an image or a code")
         if self.vector is not None and self.image is not None:
@@ -124,7 +124,7 @@ class GivenPoint(Strict):
 
 
 class Upsert(Strict):
-    points: list[GivenPoint]
+    points: list[NewPoint]
     fingerprint: Fingerprint | None = None
 
     model_config = _shown({"points": [{"id": 7, "code": "ff00ff00", "payload": {"year": 2016}}]})
@@ -253,7 +253,7 @@ class Requests:
 def requests(limits: Limits) -> Requests:
     """Return the schemas with limits: these are checked first, and documented."""
     batch = limits.batch
-    upsert = _limited(Upsert, points=(_list_of(GivenPoint, batch), ...))
+    upsert = _limited(Upsert, points=(_list_of(NewPoint, batch), ...))
     delete = _limited(Delete, ids=(_list_of(RequestId, batch), ...))
     chosen = _limited(
         Filter,

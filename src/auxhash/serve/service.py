@@ -15,12 +15,12 @@ from auxhash.compute import checks, deadline
 from auxhash.compute.arrays import AnyArray, Array
 from auxhash.compute.fingerprint import OtherModelError
 from auxhash.compute.version import __version__
-from auxhash.search.index.tables import VALUES, Tables, as_tables, tables_from_outputs
+from auxhash.search.index.tables import VALUES_PER_BYTE, Tables, as_tables, tables_from_outputs
 from auxhash.serve.hits import Neighbours, Pairs, Payloads, QueryCodes, to_json
 from auxhash.serve.incoming import IncomingPoints
 from auxhash.serve.limits import Limits
 from auxhash.serve.refused import RefusedError, invalid, unavailable
-from auxhash.serve.schemas import HAMMING, Encode, Filter, GivenPoint, Queries
+from auxhash.serve.schemas import HAMMING, Encode, Filter, NewPoint, Queries
 from auxhash.stores import Having, Point, ReencodingError, Store
 from auxhash.stores.ids import AnyIds, Id, first_twice
 from auxhash.stores.store import Among, n_candidates
@@ -137,7 +137,7 @@ class Service:
             "lower": change.lower,
         }
 
-    def upsert(self, points: Sequence[GivenPoint], fingerprint: str | None = None) -> int:
+    def upsert(self, points: Sequence[NewPoint], fingerprint: str | None = None) -> int:
         """Put points in, all or none; when it returns, they are committed.
 
         `fingerprint` is of the model that made their codes; without, it is the store's.
@@ -317,7 +317,7 @@ class Service:
         each = _n_wanted(asked)
         if asked.by != HAMMING:
             each = each if self.store.scans_tables else n_candidates(each)
-            most = max(1, limits.tables // (4 * VALUES * n_bytes(self.store.n_bits)))
+            most = max(1, limits.tables // (4 * VALUES_PER_BYTE * n_bytes(self.store.n_bits)))
             if len(queries) > most:
                 raise invalid(
                     f"{len(queries):,} queries by {asked.by} of {self.store.n_bits:,} bits are too "
@@ -407,7 +407,7 @@ class Service:
             raise invalid(f"a request has at most {self.limits.images} images, got {len(images)}")
         return self._pictures.vectors(images, self.limits)
 
-    def _with_vectors(self, points: Sequence[GivenPoint]) -> Sequence[GivenPoint]:
+    def _with_vectors(self, points: Sequence[NewPoint]) -> Sequence[NewPoint]:
         """Return the points with the vectors of their images."""
         images = [point.image for point in points if point.image is not None]
         if not images:
@@ -440,7 +440,7 @@ class Service:
             raise too_many
         return QueryCodes(codes, np.stack(present) if vectors else None)
 
-    def _codes_of(self, points: Sequence[GivenPoint], made_by: str | None) -> Packed:
+    def _codes_of(self, points: Sequence[NewPoint], made_by: str | None) -> Packed:
         """Return the codes of points: the points' own, or else by the model of their vectors."""
         codes = np.zeros((len(points), n_bytes(self.store.n_bits)), np.uint8)
         with_code = [i for i, point in enumerate(points) if point.code is not None]

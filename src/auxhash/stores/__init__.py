@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from importlib import import_module
 
-from auxhash.codes import MOST_BITS
+from auxhash.codes import MAX_BITS
 from auxhash.compute import checks, context
 from auxhash.compute.fingerprint import checked
 from auxhash.stores.address import Address, file_url
@@ -75,7 +75,7 @@ def open(  # noqa: A001
     fingerprint = checked("fingerprint", fingerprint)
     address = Address.of(url)
     if n_bits is not None:
-        n_bits = checks.integer("n_bits", n_bits, 1, MOST_BITS)
+        n_bits = checks.integer("n_bits", n_bits, 1, MAX_BITS)
     store_class: Callable[[Address, int | None], Store] = class_at(address)
     with context.using(n_jobs=n_jobs):
         store = store_class(address, n_bits)

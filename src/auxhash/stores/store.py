@@ -10,7 +10,7 @@ from typing import Literal, Self
 
 import numpy as np
 
-from auxhash.codes import MOST_BITS, Packed, as_packed, n_bytes
+from auxhash.codes import MAX_BITS, Packed, as_packed, n_bytes
 from auxhash.compute import checks
 from auxhash.compute.arrays import ArrayLike
 from auxhash.compute.checks import ArgumentError
@@ -560,7 +560,7 @@ def store_errors(url: str, errors: tuple[type[Exception], ...]) -> Iterator[None
 def agreed_bits(url: str, stored: int | None, wanted: int | None) -> int:
     """Number of bits of a store: those stored, or those wanted for a new one."""
     if wanted is not None:
-        wanted = checks.integer("n_bits", wanted, 1, MOST_BITS)
+        wanted = checks.integer("n_bits", wanted, 1, MAX_BITS)
     if stored is None:
         if wanted is None:
             raise _missing(url)

@@ -40,9 +40,9 @@ def tiny(folder, tmp_path, client, monkeypatch):
 
 def test_the_mirror_gives_the_official_batches(tiny, folder):
     pixels, labels, _ = tiny
-    found_pixels, found_labels = cifar10.read()
-    np.testing.assert_array_equal(found_pixels, pixels)
-    np.testing.assert_array_equal(found_labels, labels)
+    read_pixels, read_labels = cifar10.read()
+    np.testing.assert_array_equal(read_pixels, pixels)
+    np.testing.assert_array_equal(read_labels, labels)
     assert everything_in(folder) == sorted(f"cifar10/{name}" for name in cifar10.MD5)
 
 

@@ -8,7 +8,7 @@ import pytest
 from auxhash.dask import DaskMACHash, infinite_mnist
 from auxhash.experiments.datasets import InfiniteMNIST
 from auxhash.experiments.datasets import dask_mnist as digits
-from tests.dask.conftest import FEW, client  # noqa: F401
+from tests.dask.conftest import FEW_PAIRS, client  # noqa: F401
 
 
 @pytest.fixture
@@ -36,7 +36,7 @@ def test_blocks_are_the_images_of_one_machine(client, source):  # noqa: F811
 
 def test_it_is_learnt_from(client, source):  # noqa: F811
     X, y = infinite_mnist(240, rows=120)
-    model = DaskMACHash(**{**FEW, "max_iter": 1}, refine=None).fit(X, y)
+    model = DaskMACHash(**{**FEW_PAIRS, "max_iter": 1}, refine=None).fit(X, y)
     assert model.n_learnt_ == 240
     images = source.images(np.arange(1000, 1100)).reshape(100, -1)
     assert model.score(images, np.arange(1000, 1100) % 10, k=10) > 0.4

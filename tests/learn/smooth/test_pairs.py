@@ -5,7 +5,7 @@ import pytest
 
 from auxhash.compute import context, threads
 from auxhash.learn.smooth import pairs as refine_pairs
-from auxhash.learn.smooth.pairs import FreshPairs, GivenPairs, objective_for
+from auxhash.learn.smooth.pairs import AffinityPairs, FreshPairs, objective_for
 from auxhash.mac import affinity, losses
 from auxhash.mac.zstep import Problem
 
@@ -42,7 +42,7 @@ def test_given_pairs_are_exact(loss, real):
     y = rng.random(len(i)) if real else rng.choice([0.0, 1.0], len(i))
     pairs = affinity.from_pairs(i, j, y, n, kind="distance")
     A = rng.normal(size=(n, B))
-    of_pairs = GivenPairs(Problem(pairs, loss, B))
+    of_pairs = AffinityPairs(Problem(pairs, loss, B))
     rows = np.array([5, 0, 33])
     with context.using(n_jobs=2), threads.pool() as run:
         pull = of_pairs.pull(outputs_of(A), rows, S, run)
@@ -57,7 +57,7 @@ def test_only_the_outputs_of_the_batch_and_its_partners_are_computed(rows, monke
     i, j = rng.integers(0, 200, (2, 300))
     i, j = i[i != j], j[i != j]
     A, rows = rng.normal(size=(200, B)), np.array(rows)
-    of_pairs = GivenPairs(
+    of_pairs = AffinityPairs(
         Problem(affinity.from_pairs(i, j, rng.normal(size=len(i)), 200), "ksh", B)
     )
     asked = []
@@ -84,7 +84,7 @@ def test_any_other_loss_has_nearly_its_slope(loss):
     labels = rng.integers(0, 3, 30)
     pairs = affinity.from_labels(labels, 5, 9, 0)
     A = rng.normal(size=(30, B))
-    of_pairs = GivenPairs(Problem(pairs, loss, B))
+    of_pairs = AffinityPairs(Problem(pairs, loss, B))
     with context.using(n_jobs=1), threads.pool() as run:
         pull = of_pairs.pull(outputs_of(A), np.arange(30), S, run)
     exact = np.array(
@@ -104,7 +104,7 @@ def test_fresh_pairs_are_all_pairs_when_all_are_given():
     A = rng.normal(size=(len(labels), B))
     rows = np.arange(len(labels))
     with context.using(n_jobs=2), threads.pool() as run:
-        expected = GivenPairs(problem).pull(outputs_of(A), rows, S, run)
+        expected = AffinityPairs(problem).pull(outputs_of(A), rows, S, run)
         fresh = objective_for(problem, "fresh", 1000).pull(outputs_of(A), rows, S, run)
     np.testing.assert_allclose(fresh, expected, rtol=1e-3, atol=1e-7)
 
@@ -153,17 +153,17 @@ def test_fresh_pairs_only_where_classes_made_them():
     labels = np.repeat([0, 1], 30)
     drawn = affinity.from_labels(labels, 4, 6, 0)
     assert isinstance(objective_for(Problem(drawn, "ksh", B), "auto", 1000), FreshPairs)
-    assert isinstance(objective_for(Problem(drawn, "ksh", B), "given", 1000), GivenPairs)
+    assert isinstance(objective_for(Problem(drawn, "ksh", B), "given", 1000), AffinityPairs)
     # Too many classes for a batch: hardly any point would meet its like.
-    assert isinstance(objective_for(Problem(drawn, "ksh", B), "auto", 19), GivenPairs)
+    assert isinstance(objective_for(Problem(drawn, "ksh", B), "auto", 19), AffinityPairs)
     own = affinity.from_pairs(drawn.i, drawn.j, drawn.y, 60)
-    assert isinstance(objective_for(Problem(own, "ksh", B), "auto", 1000), GivenPairs)
+    assert isinstance(objective_for(Problem(own, "ksh", B), "auto", 1000), AffinityPairs)
     with pytest.raises(ValueError, match="drawn from classes"):
         objective_for(Problem(own, "ksh", B), "fresh", 1000)
     y = drawn.y.copy()
     y[0] = -y[0]
     odd = affinity.Affinity(drawn.i, drawn.j, y, drawn.weight, 60, groups=labels)
-    assert isinstance(objective_for(Problem(odd, "ksh", B), "auto", 1000), GivenPairs)
+    assert isinstance(objective_for(Problem(odd, "ksh", B), "auto", 1000), AffinityPairs)
 
 
 def test_classes_that_are_known_are_those_that_the_pairs_tell():

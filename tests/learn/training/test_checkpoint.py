@@ -84,7 +84,7 @@ def hasher_of(**settings):
     return MACHash(**{**SMALL, **settings})
 
 
-GIVEN = oracle.codes(np.random.default_rng(1), 60, 5)
+FIRST_CODES = oracle.codes(np.random.default_rng(1), 60, 5)
 RUNS = {
     **{
         f"{z_step}-{penalty}": hasher_of(z_step=z_step, penalty=penalty)
@@ -97,7 +97,7 @@ RUNS = {
     "validation given": hasher_of(validation=(X, y), z_step="cut", refine=QUICK, random_state=2),
     "plain, last": hasher_of(h_step="plain", iterate="last", z_step="cut", random_state=1),
     "last, refined": hasher_of(h_step="plain", iterate="last", refine=QUICK),
-    "init": hasher_of(init=GIVEN),
+    "init": hasher_of(init=FIRST_CODES),
     "refined": hasher_of(refine=QUICK),
     "rbf": hasher_of(hash_function="rbf", refine=QUICK, z_step="cut"),
     "network": hasher_of(hash_function="network", refine=QUICK),
@@ -259,7 +259,7 @@ def half_way(tmp_path, kill_after):
         ({"start": "zeros"}, "start was 'random' and is 'zeros'"),
         ({"h_step": "plain"}, "h_step was 'monotone' and is 'plain'"),
         ({"iterate": "last"}, "iterate was 'lowest' and is 'last'"),
-        ({"init": GIVEN}, "init is not the same"),
+        ({"init": FIRST_CODES}, "init is not the same"),
         ({"loss": oracle.similar_or_not}, r"loss was 'ksh' and is similar_or_not \(\w+\);"),
         ({"random_state": 1}, "random_state was 0 and is 1;"),
         ({"random_state": np.random.default_rng(0)}, "random_state is not the same"),

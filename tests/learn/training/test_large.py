@@ -17,27 +17,27 @@ from auxhash.mac.hashfunctions import features, step, svm
 from tests.conftest import SOAK
 
 X, y = (part[:600] for part in load_digits(return_X_y=True))
-FEW = {"n_bits": 8, "n_similar": 10, "n_dissimilar": 30, "max_iter": 3, "random_state": 0}
+FEW_PAIRS = {"n_bits": 8, "n_similar": 10, "n_dissimilar": 30, "max_iter": 3, "random_state": 0}
 TYPES = ("uint8", "int16", "int64", "float16", "float32")
 
 
 @pytest.fixture
 def computed(monkeypatch):
     """Features are computed when needed, however small."""
-    monkeypatch.setattr(features, "MAX_BYTES", 0)
+    monkeypatch.setattr(features, "MAX_FEATURE_BYTES", 0)
 
 
 @pytest.mark.parametrize("kind", ["linear", "network"])
 def test_features_computed_when_needed_give_the_same_codes(kind, monkeypatch):
     def fitted():
-        return MACHash(**FEW, hash_function=kind, refine=None).fit(X, y)
+        return MACHash(**FEW_PAIRS, hash_function=kind, refine=None).fit(X, y)
 
     if kind == "network":  # whose hidden layer depends on sums over all points
         moments = features.moments(features.Scaled().fit(X, None), X)
         module = sys.modules["auxhash.mac.hashfunctions.network"]
         monkeypatch.setattr(module, "moments", lambda *args: moments)
     expected = fitted()
-    monkeypatch.setattr(features, "MAX_BYTES", 0)
+    monkeypatch.setattr(features, "MAX_FEATURE_BYTES", 0)
     model = fitted()
     np.testing.assert_array_equal(expected.codes_, model.codes_)
     np.testing.assert_array_equal(expected.decision_function(X), model.decision_function(X))
@@ -98,7 +98,7 @@ def test_rough_products_lead_to_the_same_optimum(dtype, computed):
 @pytest.mark.parametrize("kind", ["linear", "network"])
 def test_refinement_of_computed_features(kind, computed):
     refine = "auto" if SOAK else Refine(n_steps=100, keep="refined")
-    model = MACHash(**FEW, hash_function=kind, refine=refine).fit(X, y)
+    model = MACHash(**FEW_PAIRS, hash_function=kind, refine=refine).fit(X, y)
     assert model.score(X, y) > 0.5
 
 
@@ -112,7 +112,7 @@ def test_moments_in_parts(computed):
 @pytest.mark.parametrize("dtype", TYPES[:-1])
 @pytest.mark.parametrize("method", [TwoStepHash, LSH])
 def test_the_type_of_whole_numbers_does_not_matter(dtype, method):
-    settings = FEW if method is TwoStepHash else {"n_bits": 8, "random_state": 0}
+    settings = FEW_PAIRS if method is TwoStepHash else {"n_bits": 8, "random_state": 0}
     wide, short = (method(**settings).fit(points, y) for points in (X, X.astype(dtype)))
     np.testing.assert_array_equal(wide.codes_, short.codes_)
     assert wide.data_fingerprint_ == short.data_fingerprint_
@@ -127,7 +127,7 @@ def test_half_precision_is_checked():
     wrong = X.astype(np.float16)
     wrong[3, 2] = np.nan
     with pytest.raises(ValueError, match="NaN"):
-        TwoStepHash(**FEW).fit(wrong, y)
+        TwoStepHash(**FEW_PAIRS).fit(wrong, y)
 
 
 def test_a_memory_map_is_never_copied(tmp_path, monkeypatch, computed):
@@ -138,7 +138,7 @@ def test_a_memory_map_is_never_copied(tmp_path, monkeypatch, computed):
     made[:] = rng.integers(0, 200, made.shape) + 10 * labels[:, None]
     made.flush()
     points = np.load(path, mmap_mode="r")
-    few = {**FEW, "n_similar": 2, "n_dissimilar": 3, "max_iter": 1}
+    few = {**FEW_PAIRS, "n_similar": 2, "n_dissimilar": 3, "max_iter": 1}
     TwoStepHash(**few).fit(points[:500], labels[:500])  # compiles
     tracemalloc.start()
     model = TwoStepHash(**few, n_jobs=1).fit(points, labels)
@@ -168,6 +168,6 @@ def test_a_row_without_a_sign_is_told_by_its_number(monkeypatch):
 @pytest.mark.parametrize("kind", ["linear", "rbf"])
 @pytest.mark.parametrize("n", [1, 7, 600])
 def test_outputs_at_once_are_those_of_the_features(kind, n):
-    model = TwoStepHash(**FEW, hash_function=kind).fit(X, y)
+    model = TwoStepHash(**FEW_PAIRS, hash_function=kind).fit(X, y)
     h = model.hash_function_
     np.testing.assert_array_equal(step.outputs(h, X[:n]), h.decision(h.features(X[:n])))

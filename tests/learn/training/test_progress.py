@@ -20,12 +20,12 @@ def bar(monkeypatch):
     """Reports to the bars, in order: before the first step, and of the steps."""
     calls = SimpleNamespace(ready=[], steps=[])
 
-    class Told(rich_progress.Progress):
+    class Recorded(rich_progress.Progress):
         def update(self, task, **values):
             (calls.steps if "stage" in values else calls.ready).append(values)
             super().update(task, **values)
 
-    monkeypatch.setattr(rich_progress, "Progress", Told)
+    monkeypatch.setattr(rich_progress, "Progress", Recorded)
     return calls
 
 
@@ -102,12 +102,12 @@ def test_a_run_that_goes_on_in_its_refinement_ends_at_its_total(updates, tmp_pat
 def test_the_bar_of_neighbours_ends_at_its_total(monkeypatch, query_function):
     totals = []
 
-    class Told(rich_progress.Progress):
+    class Recorded(rich_progress.Progress):
         def add_task(self, *args, **values):
             totals.append(values["total"])
             return super().add_task(*args, **values)
 
-    monkeypatch.setattr(rich_progress, "Progress", Told)
+    monkeypatch.setattr(rich_progress, "Progress", Recorded)
     settings = {"hash_function": "linear", "query_function": query_function, "n_steps": 20}
     hasher = NeighborHash(8, **settings, verbose=1).fit(X)
     assert totals[-1] == hasher.history_[-1].step

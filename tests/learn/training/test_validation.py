@@ -23,7 +23,7 @@ y = np.arange(300) % 6
 X = np.random.default_rng(0).normal(size=(300, 8)) + 1.2 * np.eye(6, 8)[y]
 QUERIES = np.random.default_rng(1).normal(size=(40, 8))
 SMALL = {"n_bits": 8, "refine": None, "random_state": 0, "n_jobs": 1, "mu": 0.05}
-FEW = {"n_similar": 10, "n_dissimilar": 30}
+FEW_PAIRS = {"n_similar": 10, "n_dissimilar": 30}
 
 
 # Functions, for at the import of this file every process would compile what draws pairs.
@@ -46,7 +46,7 @@ def apart():
     return {"affinity": affinity.from_neighbors(X, 9, 20, "euclidean", "distance", 0)}
 
 
-class Given:
+class Identity:
     """A hash function whose outputs are the features."""
 
     def decision(self, F):
@@ -65,7 +65,7 @@ def test_precision_among_judged_partners_by_its_definition(seed):
     queried, kept, similar = queried[chosen], kept[chosen], (rng.random(24) < 0.5)[chosen]
     similar[0] = True
     pairs = JudgedPairs(queried, kept, similar)
-    result = PairPrecision(base.astype(float), queries.astype(float), pairs)(Given())
+    result = PairPrecision(base.astype(float), queries.astype(float), pairs)(Identity())
     each = []
     for q in range(4):
         mine = queried == q
@@ -122,7 +122,7 @@ WAYS = {
 )
 def test_the_model_never_validates_below_its_start(way, solver):
     validation, data = WAYS[way]
-    hasher = MACHash(**SMALL, **FEW, z_step=solver, validation=validation).fit(X, **data())
+    hasher = MACHash(**SMALL, **FEW_PAIRS, z_step=solver, validation=validation).fit(X, **data())
     scores = [step.score for step in hasher.history_ if step.accepted]
     assert scores == sorted(scores)
     assert all(0 <= score <= 1 for score in scores)
@@ -150,10 +150,12 @@ def test_true_neighbours_by_hand():
 
 def test_k_can_be_set():
     for k in (5, 100, 10_000):
-        hasher = TwoStepHash(**SMALL, **FEW, validation=Validation((QUERIES, y[:40]), k)).fit(X, y)
+        hasher = TwoStepHash(**SMALL, **FEW_PAIRS, validation=Validation((QUERIES, y[:40]), k)).fit(
+            X, y
+        )
         expected = hasher.score(QUERIES, y[:40], k=min(k, 300))
         assert hasher.history_[0].score == pytest.approx(expected)
-    plain = TwoStepHash(**SMALL, **FEW, validation=(QUERIES, y[:40])).fit(X, y)
+    plain = TwoStepHash(**SMALL, **FEW_PAIRS, validation=(QUERIES, y[:40])).fit(X, y)
     assert plain.history_[0].score == pytest.approx(plain.score(QUERIES, y[:40], k=100))
 
 
@@ -201,7 +203,7 @@ def test_settings_are_checked_saved_and_told_apart(tmp_path):
 def test_codes_to_start_from_are_left_out_with_the_points_held_out(source, kind):
     by_class = oracle.codes(np.random.default_rng(0), 6, 8)
     hasher = (kind() if isinstance(kind, type) else kind).set_params(
-        **SMALL, **FEW, validation=0.2, init=by_class[y]
+        **SMALL, **FEW_PAIRS, validation=0.2, init=by_class[y]
     )
     for _ in range(2):
         hasher.fit(X, **source())
@@ -213,7 +215,9 @@ def test_codes_to_start_from_are_left_out_with_the_points_held_out(source, kind)
 @pytest.mark.parametrize("kind", [MACHash, TwoStepHash, EndToEndHash])
 @pytest.mark.parametrize(("n", "validation"), [(240, 0.2), (240, None), (301, 0.2)])
 def test_codes_of_another_number_of_points_are_refused(kind, n, validation, tmp_path):
-    hasher = kind(**{**SMALL, "refine": "auto"}, **FEW, validation=validation, init=np.ones((n, 8)))
+    hasher = kind(
+        **{**SMALL, "refine": "auto"}, **FEW_PAIRS, validation=validation, init=np.ones((n, 8))
+    )
     message = rf"^init must be of shape \(300, 8\) \(all points of X, n_bits\), got \({n}, 8\)$"
     with pytest.raises(ValueError, match=message):
         hasher.fit(X, y, checkpoint=tmp_path / "none")
@@ -224,7 +228,9 @@ def test_gradients_alone_go_on_whatever_codes_are_given():
     """Without a Z step there is nothing for them to start."""
     both = []
     for init in (None, np.ones((150, 8))):
-        hasher = EndToEndHash(**{**SMALL, "refine": Refine(n_steps=20)}, **FEW, warm_start=True)
+        hasher = EndToEndHash(
+            **{**SMALL, "refine": Refine(n_steps=20)}, **FEW_PAIRS, warm_start=True
+        )
         hasher.fit(X[:150], y[:150]).set_params(init=init)
         both.append(hasher.fit(X[150:], y[150:]).decision_function(X))
     np.testing.assert_array_equal(*both)

@@ -292,7 +292,7 @@ def test_neighbours_of_any_kind_of_numbers(dtype, values, metric, tmp_path):
     np.save(path, X)
     settings = {"metric": metric, "values": values, "random_state": 0}
     want = affinity.from_neighbors(X.astype(np.float64), 4, 9, **settings)
-    for given_X in (X, np.load(path, mmap_mode="r")):
-        pairs = affinity.from_neighbors(given_X, 4, 9, **settings)
+    for stored in (X, np.load(path, mmap_mode="r")):
+        pairs = affinity.from_neighbors(stored, 4, 9, **settings)
         for name in ("i", "j", "y", "weight"):
             np.testing.assert_array_equal(getattr(pairs, name), getattr(want, name))

@@ -198,6 +198,20 @@ def test_defaults_are_overridden_where_they_are_asked_for(data, monkeypatch):
     assert shares == [0.5]
 
 
+def test_hooks_of_files_and_of_checkpoints_have_defaults():
+    """A class without fields of its own for them is stored whole, and known by all its fields."""
+
+    class Bare(BaseHash):
+        seed = 3
+
+    h = Bare()
+    assert (h.TRAINING_ONLY, h.UNSTORED, h.unstored()) == ((), (), {})
+    h.check_read()
+    assert h.identity_parts() is None
+    Bare.UNSTORED = ("seed",)
+    assert h.unstored() == {"seed": 3}
+
+
 def test_a_hash_function_without_gradients_is_not_refined(data):
     X, y = data[0], (data[0][:, 0] > 1).astype(int)
     assert not is_smooth(Plain())

@@ -57,15 +57,15 @@ def test_a_submodular_block_is_minimised_exactly(n, name, mu, seed):
 def test_blocks_are_submodular_whatever_the_affinities(A, name, seed, overlap):
     """Tested on the couplings: real distances and pairs with both signs break groups up."""
     bit, _ = bit_problem(A, name, seed)
-    blocks_found = blocks(bit, survey(bit)[1], overlap, np.random.default_rng(seed).permutation)
+    groups = blocks(bit, survey(bit)[1], overlap, np.random.default_rng(seed).permutation)
     coupling = dense(bit)
-    for members in blocks_found:
+    for members in groups:
         assert len(members)
         assert (np.diff(members) > 0).all()
         assert (coupling[np.ix_(members, members)] <= 0).all()
         if A.groups is not None:
             assert len(np.unique(A.groups[members])) == 1
-    every = np.concatenate(blocks_found)
+    every = np.concatenate(groups)
     np.testing.assert_array_equal(np.unique(every), np.arange(A.n_points))
     assert overlap or len(every) == A.n_points
 
@@ -136,8 +136,8 @@ def test_with_labels_a_block_is_a_class():
     y = np.arange(40) % 4
     A = affinity.from_labels(y, 5, 9, random_state=0)
     bit, _ = bit_problem(A, "ksh", 0)
-    blocks_found = blocks(bit, survey(bit)[1], False, np.arange)
-    for label, members in enumerate(blocks_found):
+    groups = blocks(bit, survey(bit)[1], False, np.arange)
+    for label, members in enumerate(groups):
         np.testing.assert_array_equal(members, np.flatnonzero(y == label))
 
 

@@ -82,7 +82,7 @@ def test_a_sweep_of_descent_is_one_flip_after_another(b, name, real):
         for k in range(b):
             S = np.empty((200, b))
             module._fields(n, n + 1, problem.to_words(Z), edges, problem.gains, S)
-            if Z[n, k] * (S[n, k] + c[n, k]) > module.ROUNDING * problem.last_mu:
+            if Z[n, k] * (S[n, k] + c[n, k]) > module.ENERGY_TOLERANCE * problem.last_mu:
                 Z[n, k] *= -1
     np.testing.assert_array_equal(result, Z)
 

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from auxhash import ApproximateIndex, HammingIndex
-from auxhash.codes import MOST_BITS
+from auxhash.codes import MAX_BITS
 from auxhash.search.index import file
 
 FLIPS = 5000 if os.environ.get("AUXHASH_SOAK") else 300
@@ -67,7 +67,7 @@ def test_files_cut_short(tmp_path, size):
     "fields",
     [
         {"n_bits": 0},
-        {"n_bits": MOST_BITS + 1},
+        {"n_bits": MAX_BITS + 1},
         {"n_bits": 2**64 - 1},
         {"n_bits": 11},  # padding bits would be set
         {"n": 2**64 - 1},

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from usearch.index import Index as USearchIndex
 
 from auxhash import HammingIndex
-from auxhash.codes import MOST_BITS, hamming, pack, unpack
+from auxhash.codes import MAX_BITS, hamming, pack, unpack
 from auxhash.compute import device as devices
 from auxhash.compute.words import count
 from auxhash.search.index import numpyscan, scan
@@ -88,23 +88,23 @@ def test_search_properties(seed, n, n_bits, k, tied):
 
 
 def test_the_most_bits_there_may_be():
-    codes = np.ones((3, MOST_BITS), np.int8)
+    codes = np.ones((3, MAX_BITS), np.int8)
     codes[1, :5], codes[2] = -1, -1
-    index = HammingIndex(MOST_BITS).add(codes)
+    index = HammingIndex(MAX_BITS).add(codes)
     distances, ids = index.search(codes[2:], 3)
-    assert distances.tolist() == [[0, MOST_BITS - 5, MOST_BITS]]
+    assert distances.tolist() == [[0, MAX_BITS - 5, MAX_BITS]]
     assert ids.tolist() == [[2, 1, 0]]
-    assert index.radius_search(codes[2:], MOST_BITS)[1][0].tolist() == [2, 1, 0]
-    assert index.radius_search(codes[2:], MOST_BITS - 1)[1][0].tolist() == [2, 1]
+    assert index.radius_search(codes[2:], MAX_BITS)[1][0].tolist() == [2, 1, 0]
+    assert index.radius_search(codes[2:], MAX_BITS - 1)[1][0].tolist() == [2, 1]
 
 
 def test_sorted_base_that_misleads_the_guess():
     """Near codes only in the sampled runs (the guess is too low), or only outside (too high)."""
     n, k = 200_000, 2000
-    place = np.arange(n) % (scan.SAMPLE * scan.RUN)
+    place = np.arange(n) % (scan.RUNS_PER_SAMPLE * scan.CODES_PER_RUN)
     rng = np.random.default_rng(0)
     for near_in_sample in (True, False):
-        near = (place < scan.RUN) == near_in_sample
+        near = (place < scan.CODES_PER_RUN) == near_in_sample
         base = np.where(near[:, None], rng.integers(0, 4, (n, 1)), rng.integers(0, 256, (n, 3)))
         packed = base.astype(np.uint8)
         query = np.zeros((1, 3), np.uint8)

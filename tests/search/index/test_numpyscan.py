@@ -64,10 +64,10 @@ def test_many_small_searches_load_the_kernels():
 
 @pytest.mark.parametrize("n_queries", [1, 1000])
 def test_no_more_once_kernels_are_loaded(monkeypatch, n_queries):
-    monkeypatch.setattr(numpyscan, "_bytes_left", numpyscan.MAX_BYTES)
+    monkeypatch.setattr(numpyscan, "_bytes_left", numpyscan.MAX_NUMPY_BYTES)
     monkeypatch.setattr(numpyscan.kernels, "loaded", lambda: False)
     assert numpyscan.suffices(100, 4, n_queries)
-    assert not numpyscan.suffices(numpyscan.MAX_BYTES, 4, 1)
-    monkeypatch.setattr(numpyscan, "_bytes_left", numpyscan.MAX_BYTES)
+    assert not numpyscan.suffices(numpyscan.MAX_NUMPY_BYTES, 4, 1)
+    monkeypatch.setattr(numpyscan, "_bytes_left", numpyscan.MAX_NUMPY_BYTES)
     monkeypatch.setattr(numpyscan.kernels, "loaded", lambda: True)
     assert not numpyscan.suffices(100, 4, n_queries)

@@ -98,9 +98,9 @@ def test_large_searches_equal_the_definition(n_bits, k, kind):
     ("kind", "k", "forms"),
     [
         ("sums", 10, {tablescan.FORMS}),
-        ("any", 10, {tablescan.WHOLE if tablescan.NEON else tablescan.EXACT}),
+        ("any", 10, {tablescan.FULL if tablescan.NEON else tablescan.EXACT}),
         ("any", 3000, {tablescan.EXACT}),
-        ("whole", 1, {tablescan.EXACT, tablescan.WHOLE}),
+        ("whole", 1, {tablescan.EXACT, tablescan.FULL}),
     ],
 )
 @pytest.mark.parametrize("n_bits", [60, 64, 104])
@@ -109,9 +109,9 @@ def test_bounds_exclude_none_of_the_nearest(kind, k, forms, n_bits):
     base, tables = random_codes(rng, 5000, n_bits), random_tables(rng, 1, n_bits, kind)
     planes = scan.read_only(scan.to_planes(base))
     near, order = definition(tables, base, 5000)
-    limit, bounds = near[0, k - 1], np.empty(scan.BLOCK, np.uint8)
+    limit, bounds = near[0, k - 1], np.empty(scan.CODES_PER_BLOCK, np.uint8)
     levels, terms = np.empty((len(planes), 256), np.uint8), tablescan._bound_terms(tables)
-    starts = np.empty(scan.BLOCK // tablescan.LANES, np.int64)
+    starts = np.empty(scan.CODES_PER_BLOCK // tablescan.LANES, np.int64)
     form, unit, zero = tablescan._choose(
         planes, 0, scan.read_only(tables)[0], terms, 0, limit, levels, starts, bounds
     )
@@ -134,17 +134,17 @@ def test_bounds_are_sums_of_levels():
     for most in (20, 256):  # the latter go beyond 255
         levels = rng.integers(0, most, (7, 256), np.uint8)
         sums = {
-            tablescan.WHOLE: sum(t[p].astype(int) for t, p in zip(levels, planes, strict=True)),
+            tablescan.FULL: sum(t[p].astype(int) for t, p in zip(levels, planes, strict=True)),
             tablescan.HALVES: sum(
                 t[p % 16].astype(int) + t[16 + p // 16] for t, p in zip(levels, planes, strict=True)
             ),
         }
         for form in range(1, tablescan.FORMS + 1):
-            if form == tablescan.WHOLE and not tablescan.NEON:
+            if form == tablescan.FULL and not tablescan.NEON:
                 continue
             right = np.minimum(sums[form], 255)[5:990]
             for level in (0, min(255, right.min() + 1), min(255, right.min() + 9), 255):
-                out, starts = np.empty(scan.BLOCK, np.uint8), np.empty(64, np.int64)
+                out, starts = np.empty(scan.CODES_PER_BLOCK, np.uint8), np.empty(64, np.int64)
                 more = rng.permutation(7), np.uint8(level), starts, out
                 tablescan._bounds(planes, 5, 990, levels, form, *more)
                 below = right < level
@@ -158,10 +158,10 @@ def test_kernels_hold_no_instructions_of_another_processor(here, monkeypatch):
     if not here:
         for name, value in (("NEON", False), ("SSSE3", False), ("FORMS", tablescan.EXACT)):
             monkeypatch.setattr(tablescan, name, value)
-    wholes, halves, four = tablescan._add_whole, tablescan._add_halves, tablescan._add_four_halves
+    full, halves, four = tablescan._add_full, tablescan._add_halves, tablescan._add_four_halves
 
     def call(levels, planes, out):
-        wholes(levels, planes, 0, 0, out, np.array([0, 16]), 2)
+        full(levels, planes, 0, 0, out, np.array([0, 16]), 2)
         halves(levels, planes, 0, 0, out)
         four(levels, planes, 0, 0, out)
 

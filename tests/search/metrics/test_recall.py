@@ -127,8 +127,8 @@ def test_points_that_have_no_neighbours(points, message):
 def test_whole_numbers_may_be_features():
     """A column of few values, numbers that are whole in all columns, and few queries are no ids."""
     few_values = np.column_stack([X, np.arange(1500) // 2])
-    all_whole = np.column_stack([np.arange(0, 3000, 2), np.rint(X)])
-    for points in (few_values, all_whole):
+    all_integers = np.column_stack([np.arange(0, 3000, 2), np.rint(X)])
+    for points in (few_values, all_integers):
         assert checked_points(points, "X") is points
     queries = np.column_stack([X, np.arange(1500)])[:3]
     assert checked_points(queries, "queries", 1) is queries

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from auxhash.codes import MOST_BITS, pack
+from auxhash.codes import MAX_BITS, pack
 from auxhash.search import metrics
 from auxhash.search.metrics import truth as relevance
 from tests.programs import run_python
@@ -51,21 +51,21 @@ except ValueError as error:
 
 @pytest.mark.parametrize("ties", ["expected", "index"])
 def test_the_most_bits_there_may_be(ties):
-    base = np.ones((6, MOST_BITS), np.int8)
+    base = np.ones((6, MAX_BITS), np.int8)
     base[1] = -1
     base[2, 5] = -1
     labels = np.array([0, 0, 0, 1, 1, 1])
     counts, hits = metrics.distance_histogram(base[:2], base, labels[:2], labels)
-    assert counts[0, [0, 1, MOST_BITS]].tolist() == [4, 1, 1]
-    assert counts[1, [0, MOST_BITS - 1, MOST_BITS]].tolist() == [1, 1, 4]
+    assert counts[0, [0, 1, MAX_BITS]].tolist() == [4, 1, 1]
+    assert counts[1, [0, MAX_BITS - 1, MAX_BITS]].tolist() == [1, 1, 4]
     assert counts.sum(axis=1).tolist() == [6, 6]
     assert hits[0].sum() == hits[1].sum() == 3
-    assert (hits[0, [0, 1, MOST_BITS]] == 1).all()
-    assert (hits[1, [0, MOST_BITS - 1, MOST_BITS]] == 1).all()
+    assert (hits[0, [0, 1, MAX_BITS]] == 1).all()
+    assert (hits[1, [0, MAX_BITS - 1, MAX_BITS]] == 1).all()
     precision = metrics.precision_at_k(base[:2], base, labels[:2], labels, k=6, ties=ties)
     assert precision == pytest.approx(1 / 2)
-    more = np.ones((2, MOST_BITS + 1), np.int8)
-    with pytest.raises(ValueError, match=f"n_bits must be a whole number from 1 to {MOST_BITS}"):
+    more = np.ones((2, MAX_BITS + 1), np.int8)
+    with pytest.raises(ValueError, match=f"n_bits must be a whole number from 1 to {MAX_BITS}"):
         metrics.precision_at_k(more, more, [0, 0], [0, 0], k=1)
 
 

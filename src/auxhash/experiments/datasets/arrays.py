@@ -2,20 +2,19 @@
 
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from auxhash.compute import checks
-from auxhash.compute.arrays import ArrayLike
+from auxhash.compute.arrays import AnyArray, ArrayLike
 from auxhash.experiments.datasets.dataset import Dataset, Points, describe, draw, split, within
 from auxhash.files.report import Features
 from auxhash.files.tables import LABEL, check_features, read_features, read_labels, take_features
 
 ArrayOrFile = ArrayLike | str | Path
 
-MOST_QUERIES = 2_000
+MAX_QUERIES = 2_000
 
 
 def from_arrays(
@@ -33,7 +32,7 @@ def from_arrays(
     seed: int = 0,
     cosine: bool = False,
     name: str = "arrays",
-    images: Any = None,
+    images: AnyArray | None = None,
 ) -> Dataset:
     """A data set from arrays, or from .npy, .npz, .csv, .parquet, .fvecs or .bvecs files.
 
@@ -61,7 +60,7 @@ def from_arrays(
         raise ValueError("neighbors and query_y belong to query, which is not given")
     else:
         if n_query is None:
-            n_query = min(MOST_QUERIES, max(1, len(points) // 10))
+            n_query = min(MAX_QUERIES, max(1, len(points) // 10))
         _, kept, drawn = split(len(points), None, None, n_query, seed)
         points, queries = points.take(kept), points.take(drawn)
         origin = "drawn at random, none of them in the base"

@@ -27,7 +27,7 @@ from auxhash.experiments.datasets.dataset import (
 from auxhash.experiments.datasets.fetch import cache
 
 FILES = cifar10.FILES
-PER_IMAGE = 20
+DESCRIPTORS_PER_IMAGE = 20
 TRAINING_IMAGES = 50_000  # they make the base; the 10,000 test images make the queries
 DIMENSION = 128
 ENLARGEMENT = 2  # factor on an image before keypoints are sought: at 32 pixels there are too few
@@ -48,17 +48,19 @@ def load(
     The ground truth is the `n_neighbors` nearest base points of each query; 0 leaves it out.
     """
     vectors = descriptors()
-    split = TRAINING_IMAGES * PER_IMAGE
+    split = TRAINING_IMAGES * DESCRIPTORS_PER_IMAGE
     pool, tests = vectors[:split], vectors[split:]
     base = Points(pool if n_base is None else pool[draw(split, n_base, seed, "n_base")])
     train = base.take(draw(len(base), n_train, seed, "n_train"))
-    images = draw(len(tests) // PER_IMAGE, n_query, seed, "n_query")
-    chosen = stream(seed, "descriptor").integers(PER_IMAGE, size=len(tests) // PER_IMAGE)
-    X = np.asarray(tests[images * PER_IMAGE + chosen[images]])
+    images = draw(len(tests) // DESCRIPTORS_PER_IMAGE, n_query, seed, "n_query")
+    chosen = stream(seed, "descriptor").integers(
+        DESCRIPTORS_PER_IMAGE, size=len(tests) // DESCRIPTORS_PER_IMAGE
+    )
+    X = np.asarray(tests[images * DESCRIPTORS_PER_IMAGE + chosen[images]])
     truth = ground_truth(base.X, X, n_neighbors) if n_neighbors else None
     query = Points(X, neighbors=truth)
     about = (
-        f"SIFT, {PER_IMAGE} descriptors of each of CIFAR-10's 50,000 training images, "
+        f"SIFT, {DESCRIPTORS_PER_IMAGE} descriptors of each of CIFAR-10's 50,000 training images, "
         "queries one of each test image"
     )
     protocol = describe("cifar10-sift", about, train, base, query, within(train, base), seed)
@@ -71,15 +73,15 @@ def descriptors() -> NDArray[np.uint8]:
     def make(path: Path) -> None:
         _opencv()  # before the images are fetched
         grey = cifar10.as_grey(cifar10.read()[0])
-        vectors = sift(np.rint(grey).astype(np.uint8), PER_IMAGE)
+        vectors = sift(np.rint(grey).astype(np.uint8), DESCRIPTORS_PER_IMAGE)
         with path.open("wb") as out:
             np.save(out, vectors.reshape(-1, DIMENSION))
 
-    path = cache.folder() / "cifar10-sift" / f"sift-{PER_IMAGE}-v1.npy"
+    path = cache.folder() / "cifar10-sift" / f"sift-{DESCRIPTORS_PER_IMAGE}-v1.npy"
     return cache.obtain(path, make)
 
 
-def sift(images: NDArray[np.uint8], per_image: int = PER_IMAGE) -> NDArray[np.uint8]:
+def sift(images: NDArray[np.uint8], per_image: int = DESCRIPTORS_PER_IMAGE) -> NDArray[np.uint8]:
     """`per_image` SIFT descriptors of each grey image (n, side, side): (n, per_image, 128)."""
     if not 1 <= per_image <= GRID_POINTS_PER_SIDE**2:
         raise ValueError(f"per_image must be from 1 to {GRID_POINTS_PER_SIDE**2}, got {per_image}")

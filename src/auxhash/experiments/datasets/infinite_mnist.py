@@ -20,7 +20,6 @@ Their program (leon.bottou.org/projects/infimnist) differs:
 import math
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -37,12 +36,12 @@ FILES = mnist.FILES
 SIDE = 28
 IMAGES_PER_CHUNK = 1000
 
-SMOOTHNESS = 4.0  # pixels: deviation of the Gaussian
-REACH = 12  # pixels: where it is cut off
-STRENGTH = 26.0  # factor on the smoothed field of uniform numbers in -1..1
-ROTATION = math.radians(10)  # at most, to either side
-SCALING = 0.1  # at most, in the logarithm, for each axis
-SHIFT = 1.5  # pixels at most, along each axis
+SMOOTHING_PIXELS = 4.0  # deviation of the Gaussian
+GAUSSIAN_RADIUS_PIXELS = 12  # where it is cut off
+FIELD_PIXELS = 26.0  # that a pixel moves where the smoothed field, of numbers in -1..1, is 1
+MAX_TURN_RADIANS = math.radians(10)  # to either side
+MAX_LOG_SCALE = 0.1  # for each axis
+MAX_SHIFT_PIXELS = 1.5  # along each axis
 
 
 @dataclass(frozen=True, eq=False)
@@ -147,14 +146,14 @@ def _points(pixels: AnyArray, labels: NDArray[np.int64]) -> Points:
 
 
 def _gaussian() -> NDArray[np.float32]:
-    at = np.arange(-REACH, REACH + 1)
-    weight: NDArray[np.float64] = np.exp(-(at**2) / (2 * SMOOTHNESS**2))
+    at = np.arange(-GAUSSIAN_RADIUS_PIXELS, GAUSSIAN_RADIUS_PIXELS + 1)
+    weight: NDArray[np.float64] = np.exp(-(at**2) / (2 * SMOOTHING_PIXELS**2))
     kernel: NDArray[np.float32] = (weight / weight.sum()).astype(np.float32)
     return kernel
 
 
 @kernel(inline="always")
-def _two_uniform(bits: int) -> tuple[Any, Any]:
+def _two_uniform(bits: int) -> tuple[np.float32, np.float32]:
     """Two numbers in -1..1 out of 64 random bits."""
     high = np.float32(np.int64(bits >> np.uint64(40))) / np.float32(1 << 23) - np.float32(1)
     low = np.float32(np.int64((bits >> np.uint64(8)) & np.uint64(0xFFFFFF))) / np.float32(1 << 23)
@@ -182,7 +181,7 @@ def _smooth(field: AnyArray, kernel: AnyArray, wide: AnyArray, across: AnyArray)
 
 
 @kernel(inline="always")
-def _pixel(digit: AnyArray, row: int, x: int) -> Any:
+def _pixel(digit: AnyArray, row: int, x: int) -> np.float32:
     inside = 0 <= row < digit.shape[0] and 0 <= x < digit.shape[1]
     return np.float32(digit[row, x]) if inside else np.float32(0)
 
@@ -208,15 +207,15 @@ def _deform(
         turn, _ = _two_uniform(random_bits(key, side * side))
         wider, higher = _two_uniform(random_bits(key, side * side + 1))
         right, down = _two_uniform(random_bits(key, side * side + 2))
-        cosine, sine = math.cos(ROTATION * turn), math.sin(ROTATION * turn)
-        scale_x, scale_y = math.exp(SCALING * wider), math.exp(SCALING * higher)
+        cosine, sine = math.cos(MAX_TURN_RADIANS * turn), math.sin(MAX_TURN_RADIANS * turn)
+        scale_x, scale_y = math.exp(MAX_LOG_SCALE * wider), math.exp(MAX_LOG_SCALE * higher)
         for row in range(side):
             for x in range(side):
                 u, v = x - middle, row - middle
-                from_x = (cosine * u - sine * v) * scale_x + SHIFT * right
-                from_y = (sine * u + cosine * v) * scale_y + SHIFT * down
-                from_x += middle + STRENGTH * field_x[row, x]
-                from_y += middle + STRENGTH * field_y[row, x]
+                from_x = (cosine * u - sine * v) * scale_x + MAX_SHIFT_PIXELS * right
+                from_y = (sine * u + cosine * v) * scale_y + MAX_SHIFT_PIXELS * down
+                from_x += middle + FIELD_PIXELS * field_x[row, x]
+                from_y += middle + FIELD_PIXELS * field_y[row, x]
                 left, top = math.floor(from_x), math.floor(from_y)
                 share_x, share_y = from_x - left, from_y - top
                 upper = _pixel(digit, top, left) * (1 - share_x)

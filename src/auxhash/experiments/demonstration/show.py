@@ -40,7 +40,7 @@ JsonObject = dict[str, Any]
 MAX_K = 200  # neighbours that a search gives, and ranks of the curves
 STEP_K = 100  # rank of the precision of every step of MAC
 HARD_K = 20  # rank by which a query is hard
-PER_DIGIT = 3  # pictures of each digit, in the gallery and of the path
+PICTURES_PER_DIGIT = 3  # pictures of each digit, in the gallery and of the path
 GREY_LEVELS = 16  # without white
 MAP_SIDE = 1000  # of the map, in whole numbers
 MAX_BODY_BYTES = 1 << 14  # of a search
@@ -158,7 +158,7 @@ class Show:
         for label in np.unique(labels):
             these = np.flatnonzero(labels == label)
             hardest = these[1:][np.argsort(right[these[1:]], kind="stable")]
-            rows += [these[0], *hardest[: PER_DIGIT - 1]]
+            rows += [these[0], *hardest[: PICTURES_PER_DIGIT - 1]]
         return [int(row) for row in rows]
 
     @cached_property
@@ -180,7 +180,9 @@ class Show:
         """The numbers of every step, and Z and h(X) of a few pictures of each digit."""
         labels = np.asarray(self.data.base.y)
         rows = [
-            int(row) for y in np.unique(labels) for row in np.flatnonzero(labels == y)[:PER_DIGIT]
+            int(row)
+            for y in np.unique(labels)
+            for row in np.flatnonzero(labels == y)[:PICTURES_PER_DIGIT]
         ]
         truth = self.data.query.y, self.data.base.y
         steps = []

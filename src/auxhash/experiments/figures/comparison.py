@@ -36,7 +36,7 @@ MACS = ("MACcut", "MACquad")
 OTHERS = ("cut", "quad", "KSH", "BRE", "STH")  # the paper's, except ITQ
 BESIDE = ("ITQ", "CCAITQ", "OneHot")
 ADDED = tuple(name for name in OURS if name not in (*MACS, "cut", "quad"))
-ROUNDING = ("STH", "KSH")  # sec. 1: of those that round at zero, the two of this figure
+METHODS_THAT_ROUND = ("STH", "KSH")  # sec. 1: of those that round at zero, the two of this figure
 WITHOUT_LABELS = ("TPCA", "ITQ", "BinaryAutoencoder", "SH", "AGH", "SPH")
 PSEUDOLABELS, NO_LABELS = "pseudolabels", "no labels"
 
@@ -141,13 +141,13 @@ SUPERVISED_CLAIMS = (
     *(
         Claim(
             f"The loss of {mac} is consistently lower than with rounding (STH, KSH)",
-            every(*(lower_loss(mac, other) for other in ROUNDING)),
+            every(*(lower_loss(mac, other) for other in METHODS_THAT_ROUND)),
         )
         for mac in MACS
     ),
     Claim(
         "Relaxing and rounding (STH, KSH) is worse than optimising the codes (cut, quad)",
-        every(*(better_precision(*both) for both in product(("cut", "quad"), ROUNDING))),
+        every(*(better_precision(*both) for both in product(("cut", "quad"), METHODS_THAT_ROUND))),
     ),
 )
 

@@ -9,7 +9,7 @@ from auxhash.experiments.claims import Claim, among
 from auxhash.experiments.figures.figure import GroupFigure, Section, Table, curves, of
 from auxhash.experiments.figures.nested import FOUR, LOSSES, nested_group
 from auxhash.experiments.figures.styles import KINDS
-from auxhash.experiments.groups import LIBSVM, MU_FOUND, Group, Record
+from auxhash.experiments.groups import LIBSVM, SEARCHED_MU, Group, Record
 from auxhash.experiments.iterates import (
     cheaper_on_average,
     equally_long,
@@ -49,7 +49,9 @@ def groups(scale: Scale) -> list[Group]:
     few = replace(scale.images, n_train=scale.n_train_libsvm)
     return [
         longest,
-        replace(longest, name=MU_GROUP, seeds=1, methods=(MU_FOUND,), hash_functions=("linear",)),
+        replace(
+            longest, name=MU_GROUP, seeds=1, methods=(SEARCHED_MU,), hash_functions=("linear",)
+        ),
         replace(
             longest,
             name=LIBSVM_GROUP,
@@ -125,7 +127,7 @@ RUN_TIME = GroupFigure(
         ),
         Claim(
             "To find mu_1 takes about as long as a few extra iterations",
-            among(MU_GROUP, mu_in_a_few_iterations(MU_FOUND)),
+            among(MU_GROUP, mu_in_a_few_iterations(SEARCHED_MU)),
         ),
         Claim(
             "Kernel SVMs by LIBSVM give similar results, but are much slower",

@@ -20,7 +20,7 @@ from auxhash.compute.random import RandomState
 from auxhash.learn.baselines.method import Unsupervised
 from auxhash.model.functions import AnchorGraph
 
-ROUNDING = 1e-10  # rounding: eigenvalues, curvatures, and weights relative to the largest
+ZERO_TOLERANCE = 1e-10  # of eigenvalues, curvatures, and weights relative to the largest: rounding
 N_KMEANS_STEPS = 10
 
 
@@ -101,11 +101,11 @@ def anchor_graph_eigenvectors(Z: Array, n: int) -> tuple[Array, Array]:
     trivial = np.sqrt(mass / mass.sum())
     value, V = np.linalg.eigh(M - 2 * np.outer(trivial, trivial))
     value, V = value[::-1][:n], V[:, ::-1][:, :n]
-    safe = value > ROUNDING
+    safe = value > ZERO_TOLERANCE
     scale = np.where(safe, np.sqrt(len(Z) / np.where(safe, value, 1.0)), 0.0)
     W = root[:, None] * V * scale
     # Where an eigenvector is 0 on a part of the graph, its weights are 0, not rounding noise.
-    W[np.abs(W) < ROUNDING * np.abs(W).max(axis=0)] = 0.0
+    W[np.abs(W) < ZERO_TOLERANCE * np.abs(W).max(axis=0)] = 0.0
     # Their signs are free; without a rule they would differ from machine to machine.
     largest = np.take_along_axis(W, np.abs(W).argmax(axis=0)[None], axis=0)
     return value, W * np.where(largest < 0, -1.0, 1.0)
@@ -135,7 +135,7 @@ def second_thresholds(Z: Array, Y: Array) -> Array:
         balanced = size - size.mean()  # t+ = mean, t- = -mean
         move = np.where(positive, 1 / n_positive, -1 / n_negative)  # keeps the balance
         curvature = float(move @ laplacian(move))
-        t = float(move @ laplacian(balanced)) / curvature if curvature > ROUNDING else 0.0
+        t = float(move @ laplacian(balanced)) / curvature if curvature > ZERO_TOLERANCE else 0.0
         thresholds[0, k] = size.mean() + t / n_positive
         thresholds[1, k] = -size.mean() + t / n_negative
     return thresholds

@@ -34,7 +34,7 @@ MAX_PASSES = 50  # over the bits, relaxed or not, at most
 MAX_SETTLED_CHANGE = 1e-3  # largest change of a relaxed bit at which the descent stops
 FIRST_FIXED_SHARE = 0.005  # share of the bits that the first mu holds at h(X)
 N_ITQ_ITERATIONS = 50  # iterations of ITQ for the first codes
-ROUNDING = 1e-12
+ENERGY_TOLERANCE = 1e-12  # a relative change in the objective that is smaller counts as none
 
 
 @register("BinaryAutoencoder.Step")
@@ -83,7 +83,7 @@ def z_step(X: Array, decoder: Decoder, Z: Codes, H: Codes, mu: float) -> Codes:
         pull = (X[rows] - decoder.c) @ decoder.A
         new = solve(G, pull + mu * H[rows], mu, Z[rows])
         old = energy(G, pull + mu * H[rows], Z[rows])
-        lower = energy(G, pull + mu * H[rows], new) < old - ROUNDING * np.abs(old)
+        lower = energy(G, pull + mu * H[rows], new) < old - ENERGY_TOLERANCE * np.abs(old)
         return np.where(lower[:, None], new, Z[rows])
 
     with threads.pool() as run:

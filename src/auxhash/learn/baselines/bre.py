@@ -23,7 +23,7 @@ from auxhash.learn.hasher import check_pairs, check_points, kept_labels, learnin
 from auxhash.mac import zstep
 from auxhash.mac.affinity import Affinity, from_pairs
 from auxhash.mac.zstep.graph import Edges
-from auxhash.mac.zstep.problem import ROUNDING, BitProblem
+from auxhash.mac.zstep.problem import ENERGY_TOLERANCE, BitProblem
 from auxhash.model.functions import KernelMap, WeightedHash
 
 INITIAL_DEVIATION = 0.001  # size of the first weights
@@ -179,7 +179,7 @@ def improve(bit: BitProblem, K: Array, w: Array) -> Codes:
         new = sign(new_outputs)
         new_energy = bit.energy(new)
         # A weight of exactly 0 would never be improved again.
-        if best != 0 and new_energy < energy - ROUNDING * abs(energy):
+        if best != 0 and new_energy < energy - ENERGY_TOLERANCE * abs(energy):
             v[q], outputs, z, energy = best, new_outputs, new, new_energy
     w[own] = v
     return z

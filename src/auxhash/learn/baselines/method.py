@@ -4,7 +4,7 @@ from typing import Self
 
 import numpy as np
 
-from auxhash.codes import MOST_BITS
+from auxhash.codes import MAX_BITS
 from auxhash.compute import checks
 from auxhash.compute.arrays import AnyArray, Array, ArrayLike
 from auxhash.compute.random import RandomState, generator
@@ -31,7 +31,7 @@ class Method(Hasher):
 
     def _check_parameters(self) -> None:
         check_stored(self)
-        checks.integer("n_bits", self.n_bits, 1, MOST_BITS)
+        checks.integer("n_bits", self.n_bits, 1, MAX_BITS)
 
     def _finish(self, points: AnyArray, labels: AnyArray | None) -> Self:
         self.labels_ = labels

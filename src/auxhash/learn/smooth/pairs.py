@@ -36,7 +36,7 @@ MIN_PARTNERS = 10  # per class that a batch holds on average, for "auto" to take
 def objective_for(problem: Problem, source: PairSource, batch: int) -> Objective:
     """The loss over the pairs that `source` asks for; "auto" takes fresh ones where it can."""
     classes = fresh_classes(problem, source, batch)
-    return GivenPairs(problem, batch) if classes is None else FreshPairs(problem, classes, batch)
+    return AffinityPairs(problem, batch) if classes is None else FreshPairs(problem, classes, batch)
 
 
 def fresh_classes(problem: Problem, source: PairSource, batch: int) -> Numbers | None:
@@ -138,7 +138,7 @@ class FreshPairs:
         return pull
 
 
-class GivenPairs:
+class AffinityPairs:
     """All pairs of the affinity that a point of the batch is part of."""
 
     def __init__(self, problem: Problem, batch: int = BATCH_SIZE) -> None:
@@ -168,7 +168,7 @@ class GivenPairs:
         pull = np.empty((len(rows), U.shape[1]), np.float32)
 
         def part(chunk: slice) -> None:
-            _given_pulls(rows[chunk], edges, self.slope, self.basis, place, U, pull[chunk])
+            _affinity_pulls(rows[chunk], edges, self.slope, self.basis, place, U, pull[chunk])
 
         run(part, threads.chunks(len(rows), POINTS_PER_TASK))
         return through_tanh(pull, U[place[rows]], s)
@@ -264,7 +264,7 @@ def _mark_partners(rows: AnyArray, edges: Edges, marked: AnyArray) -> int:
 
 
 @kernel(fastmath={"reassoc", "contract"})
-def _given_pulls(
+def _affinity_pulls(
     rows: AnyArray,
     edges: Edges,
     slope: Single,

@@ -121,10 +121,14 @@ class Refine:
             raise ValueError(f"steepness must be two rising positive numbers, got {self.steepness}")
         checks.number("rate", self.rate, 0, strict=True)
 
-    def check(self, h: HashFunction, problem: Problem) -> None:
-        """Raise, before anything is trained, if h could not be refined."""
+    def check_gradient(self, h: HashFunction) -> None:
+        """Raise TypeError if h has no gradient; it need not be prepared."""
         if not is_smooth(h):
             raise TypeError(f"{type(h).__name__} has no gradient to refine it by; set refine=None")
+
+    def check(self, h: HashFunction, problem: Problem) -> None:
+        """Raise, before anything is trained, if h could not be refined."""
+        self.check_gradient(h)
         if self.neighbors and is_shared(h):
             raise TypeError(
                 f"neighbors are those of fixed features, and {type(h).__name__} learns its own; "
@@ -143,7 +147,10 @@ class Refine:
 
     @classmethod
     def suited_to(cls, problem: Problem, h: HashFunction) -> "Refine":
-        """The settings of "auto": fresh pairs, where there are any, have the last word."""
+        """The settings of "auto".
+
+        Where pairs can be drawn anew, the last step is kept even if its L(h) is not the lowest.
+        """
         fresh = fresh_classes(problem, "auto", BATCH_SIZE) is not None
         if not peers().least(int(fresh)):
             return cls()

@@ -210,9 +210,6 @@ class ModuleHash(BaseHash):
             raise ValueError("the hash function is not prepared")
         return np.zeros((n, *self.shape), np.uint8 if self.bytes_ else np.float64)
 
-    def unstored(self) -> dict[str, object]:
-        return {name: getattr(self, name) for name in self.UNSTORED}
-
     def go_on_from(self, learnt: "ModuleHash") -> "ModuleHash":
         learnt_fields = ("shape", "bytes_", "seed", "n_refits", "state", "input_by")
         return replace(self, **{name: getattr(learnt, name) for name in learnt_fields})

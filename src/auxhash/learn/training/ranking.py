@@ -177,10 +177,10 @@ class Judge:
 
     def prefers(self, tables: Tables, to: Tables, codes: Packed, lists: Partners) -> bool:
         """Tell whether the judged points find more by their tables than by others, `to`."""
-        one, other = (self._share_found(each, codes, lists) for each in (tables, to))
+        one, other = (self._recall_sum(each, codes, lists) for each in (tables, to))
         return one > other
 
-    def _share_found(self, tables: Tables, codes: Packed, lists: Partners) -> float:
+    def _recall_sum(self, tables: Tables, codes: Packed, lists: Partners) -> float:
         """Return the share of similar points among the first 10 hits, plus that among 100."""
         own, n = self.own, len(codes)
         index = HammingIndex(8 * codes.shape[1]).add(codes)

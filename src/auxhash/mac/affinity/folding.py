@@ -23,7 +23,7 @@ from auxhash.mac.affinity.draws import DrawnTable
 DRAWS_PER_TASK = 1 << 20  # draws looked at together
 POINTS_PER_MERGE = 1024  # points whose draws a thread merges at a time
 POINTS_PER_BLOCK = 4096  # points whose draws are brought to their places together
-LEAST_FREED = 0.1  # share of the draws that must have fallen together for their memory to be freed
+MIN_FREED_SHARE = 0.1  # of the draws must have fallen together for their memory to be freed
 SIGNS = np.array([-1.0, 1.0])
 
 Draws = tuple[AnyArray, AnyArray, AnyArray, AnyArray]  # n, m, value and weight of some draws
@@ -123,7 +123,7 @@ def _merged(
     kept = ends[-1]
     for part in (j, value, weight):
         _close_gaps(starts, ends, part)
-        if kept < (1 - LEAST_FREED) * len(part):  # NumPy 2.5 copies what is left
+        if kept < (1 - MIN_FREED_SHARE) * len(part):  # NumPy 2.5 copies what is left
             part.resize(kept, refcheck=False)  # nobody else has seen it yet
     return ends, j[:kept], value[:kept], weight[:kept]
 

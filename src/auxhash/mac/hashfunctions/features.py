@@ -31,7 +31,7 @@ from auxhash.compute.registry import register
 FREE_MEMORY_SHARE = 0.2  # of a GPU's free memory, that features in both precisions may take
 SINGLE_MEMORY_SHARE = 0.4  # that those in single precision alone may take
 TINY = float(np.finfo(np.float32).tiny)
-MAX_BYTES = 1 << 28  # bytes of the features of all parts; of more, rows are computed when needed
+MAX_FEATURE_BYTES = 1 << 28  # of all parts; of more, rows are computed when needed
 MIN_POINTS_PER_FEATURE = 8  # of features that are computed when needed
 POINTS_PER_CHUNK = 4096  # points whose features are computed at once
 N_WIDTH_POINTS = 300  # points whose mean distance is the width of radial basis functions
@@ -91,14 +91,16 @@ def are_too_large(n: int, width: int, device: devices.Device) -> bool:
     what is learnt depends, in its last digits, on what is held.
     """
     if device is devices.CPU:
-        return n * width * 8 > MAX_BYTES / peers().n and n >= MIN_POINTS_PER_FEATURE * width
+        return n * width * 8 > MAX_FEATURE_BYTES / peers().n and n >= MIN_POINTS_PER_FEATURE * width
     return n * width * 8 > FREE_MEMORY_SHARE * device.free()
 
 
 def largest(X: AnyArray) -> float:
     """Return the bytes that features of a training set may take on the device of X."""
     device = devices.of(X)
-    return MAX_BYTES / peers().n if device is devices.CPU else FREE_MEMORY_SHARE * device.free()
+    if device is devices.CPU:
+        return MAX_FEATURE_BYTES / peers().n
+    return FREE_MEMORY_SHARE * device.free()
 
 
 def with_one(F: Array) -> Array:

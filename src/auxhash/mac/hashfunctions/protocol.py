@@ -6,7 +6,7 @@ All else is in `BaseHash`, with the defaults: derive from it to override some of
 """
 
 import os
-from typing import Protocol, Self, TypeGuard
+from typing import ClassVar, Protocol, Self, TypeGuard
 
 import numpy as np
 
@@ -56,9 +56,15 @@ class StartedLinearly(SmoothHashFunction, Protocol):
 
 
 class BaseHash(HashFunction):
-    """Base class with defaults for all that a hash function need not have."""
+    """Base class with defaults for all that a hash function need not have.
+
+    `TRAINING_ONLY`, `UNSTORED` and `check_read` are hooks of `compute.registry.register`, which
+    other classes in files have as well.
+    """
 
     shared = False  # whether bits share all layers: all are trained together, and `take` never used
+    TRAINING_ONLY: ClassVar[tuple[str, ...]] = ()  # stored fields that no fingerprint counts
+    UNSTORED: ClassVar[tuple[str, ...]] = ()  # fields that no file stores: code
 
     def kind(self) -> list[str]:
         """Return the names of its class and of its parts' classes, fixed in a warm start."""
@@ -102,8 +108,18 @@ class BaseHash(HashFunction):
         return None
 
     def unstored(self) -> dict[str, object]:
-        """Return the fields that no file stores, by name: code."""
-        return {}
+        """Return the fields that no file stores, by name; loading takes them from the user."""
+        return {name: getattr(self, name) for name in self.UNSTORED}
+
+    def check_read(self) -> None:
+        """Raise ValueError if a field has a value that no fit gives: a file may hold anything."""
+
+    def identity_parts(self) -> list[object] | None:
+        """Return what a training that starts with it depends on; None stands for all its fields.
+
+        Checkpoints and kept runs are found again by these parts (`model.identity`).
+        """
+        return None
 
     def export_onnx(self, path: str | os.PathLike[str], n_bits: int, dtype: str) -> bool:
         """Write its ONNX graph, from raw points to packed codes; return False if it has none."""

@@ -22,8 +22,8 @@ FloatType = np.dtype[np.float32] | np.dtype[np.float64]
 
 SINGLE, DOUBLE = np.dtype(np.float32), np.dtype(np.float64)
 SINGLE_TYPES = (np.float32, np.float16, np.uint8, np.int8, np.uint16, np.int16)
-SLOP = 1.02  # factor on every bound: products of roundings, and the rounding of the bounds
-MAX_FEATURES = 200_000  # for which SLOP is enough
+BOUND_FACTOR = 1.02  # on every bound: products of roundings, and the rounding of the bounds
+MAX_FEATURES = 200_000  # for which BOUND_FACTOR is enough
 FEATURES_PER_BLOCK = 1024  # summed at a time in single precision: rounding grows with them
 TINY = {SINGLE: 2.0**-124, DOUBLE: 2.0**-1020}  # more than a product loses that is subnormal
 LARGEST_DOUBLE = float(np.finfo(DOUBLE).max)
@@ -32,7 +32,7 @@ CACHE_BYTES = 1 << 20  # bytes of points and products that are made at once: few
 MIN_POINTS = 256  # points that are multiplied at once, however long they are; a power of 2, as all
 PRODUCTS_COMPARED = 16  # products that are compared at once
 GROWTH, SHRINKAGE = 1.1, 4.0  # bounds are for points so much longer than these, and for no less
-TOO_NEAR = GIVEN_UP = -1  # sentinels of kernels, where bounds are not enough
+TOO_NEAR = ABANDONED = -1  # sentinels of kernels, where bounds are not enough
 MAX_OPEN_SHARE = 1 / 32  # of products; if more are open, computing all anew is quicker
 
 
@@ -64,16 +64,17 @@ class Hyperplanes:
             power = -np.frexp(np.abs(weights).max(axis=0))[1].astype(np.int64)
             scale = np.ldexp(1.0, power)
             V = np.ascontiguousarray(weights * scale)
-            norm, sums = SLOP * np.linalg.norm(V, axis=0), SLOP * np.abs(V).sum(axis=0)
+            norm = BOUND_FACTOR * np.linalg.norm(V, axis=0)
+            sums = BOUND_FACTOR * np.abs(V).sum(axis=0)
             shift = width * (bias * scale)
             threshold = low * V.sum(axis=0) - shift
             # The outputs and what is compared with them here, each with its roundings.
-            most = 2 * SLOP * (len(weights) + 10) * np.finfo(DOUBLE).eps
+            most = 2 * BOUND_FACTOR * (len(weights) + 10) * np.finfo(DOUBLE).eps
             lost = TINY[DOUBLE] * len(W)
             slope = most * norm + lost * (1 + scale)
             offset = most * (abs(low) * sums + np.abs(shift))
             offset += lost * (1 + width) * (1 + scale * (1 + abs(low)))
-            steep = float(SLOP * np.abs(weights).sum(axis=0).max() / width)
+            steep = float(BOUND_FACTOR * np.abs(weights).sum(axis=0).max() / width)
         if not (np.isfinite([threshold, slope, offset]).all() and np.isfinite(steep)):
             return None
         constant = ~V.any(axis=0)
@@ -127,7 +128,7 @@ class Hyperplanes:
         while n_done < len(points):
             left = points[n_done:], packed[n_done:], most - n_anew
             more, anew, square = room.decide(*left, self.V[dtype], self.rows)
-            if more == GIVEN_UP:
+            if more == ABANDONED:
                 return np.inf
             n_done, n_anew = n_done + more, n_anew + anew
             if not room.is_for(square):
@@ -156,7 +157,7 @@ class Hyperplanes:
             blocks = self.V[SINGLE]
             n_roundings = len(blocks[0]) + len(blocks) + 4
             lost = TINY[SINGLE] * self.rows.shape[1]
-            slope = slope + SLOP * n_roundings * 2.0**-24 * self.norm + lost
+            slope = slope + BOUND_FACTOR * n_roundings * 2.0**-24 * self.norm + lost
             offset = offset + lost
         error = length * slope + offset
         with np.errstate(over="ignore"):  # infinite in single precision, as it should be
@@ -188,7 +189,7 @@ class Room:
 
     def length(self, square: float) -> float:
         """Return an upper bound of the length whose computed square this is."""
-        return float(SLOP * np.sqrt(square + self.lost))
+        return float(BOUND_FACTOR * np.sqrt(square + self.lost))
 
     def set_bounds(
         self, length: float, bounds: tuple[AnyArray, AnyArray], own_bounds: tuple[Array, Array]
@@ -197,7 +198,7 @@ class Room:
         more = -self.n_bits % PRODUCTS_COMPARED
         lower, upper = (np.pad(bound, (0, more), constant_values=np.nan) for bound in bounds)
         self.bounds = lower, upper, *own_bounds
-        longest = length / SLOP
+        longest = length / BOUND_FACTOR
         # An infinite square would be that of any point.
         most = min(longest * longest, LARGEST_DOUBLE)
         self.squares = most / SHRINKAGE**2 - self.lost, most - self.lost
@@ -220,7 +221,7 @@ class Room:
             return 0, 0, square
         self._multiply(points, V)
         anew = int(_pack(points, self.products, rows, *self.bounds, packed))
-        return GIVEN_UP if anew == TOO_NEAR else len(points), anew, square
+        return ABANDONED if anew == TOO_NEAR else len(points), anew, square
 
     def _multiply(self, points: AnyArray, V: list[AnyArray]) -> None:
         """points @ V, V in blocks of rows: what NumPy multiplies without copying a part first."""
@@ -372,7 +373,7 @@ def _decide(
     """Measure, multiply and pack `n_points` at a time, while these are in the cache.
 
     Stops before points of which the longest has a square that the bounds are not for. Returns how
-    many points are done (GIVEN_UP if more than `most` signs were computed anew, or one does not
+    many points are done (ABANDONED if more than `most` signs were computed anew, or one does not
     tell), how many signs were computed anew, and that square.
     """
     n_anew, square = 0, 0.0
@@ -385,5 +386,5 @@ def _decide(
         more = _pack(part, products, rows, lower, upper, threshold, error, packed[start:])
         n_anew += more
         if more == TOO_NEAR or n_anew > most:
-            return GIVEN_UP, n_anew, square
+            return ABANDONED, n_anew, square
     return len(points), n_anew, square

@@ -34,7 +34,7 @@ from auxhash.mac.hashfunctions.margins import DeviceMargins, Margins
 
 POINTS_PER_TASK = 1024  # points per task of a thread
 TOLERANCE = 1e-5  # estimated distance to the optimum, relative to the objective
-FORCING = 0.1  # relative residual at which a Newton system counts as solved
+SOLVED_RESIDUAL = 0.1  # relative residual at which a Newton system counts as solved
 MAX_NEWTON_STEPS = 300
 MAX_EXACT_STEPS = 40  # Newton steps after which only bits with few points inside are solved exactly
 MAX_LATE_CG_STEPS = 50  # of the others from then on
@@ -375,11 +375,11 @@ def _turn(p: Array, q: Array, r: Array, size: Array, first: Array) -> NDArray[np
     device = devices.of(p)
     if device is not devices.CPU:
         solved = device.empty(p.shape[1], np.bool_)
-        numbers = np.float64(FORCING**2), *p.shape
+        numbers = np.float64(SOLVED_RESIDUAL**2), *p.shape
         device.kernels(__file__)("turn", p.shape[1], p, q, r, size, first, solved, *numbers)
         return np.asarray(device.fetch(solved))
     now = (r * q).sum(0)
     p *= np.divide(now, size, out=np.zeros_like(size), where=size > 0)
     p += q
     size[:] = now
-    return np.asarray(now <= FORCING**2 * first)
+    return np.asarray(now <= SOLVED_RESIDUAL**2 * first)

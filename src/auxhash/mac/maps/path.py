@@ -28,7 +28,7 @@ from auxhash.mac.maps.energy import Energy
 START_DEVIATION = 1e-2  # of the first principal coordinate, where the direct embedding starts
 FIRST_PENALTY_SHARE = 0.01  # of E(Z), that the penalty is at mu_1
 N_STEPS_REMEMBERED = 10  # past steps that L-BFGS makes a step of
-LEAST_GAIN = 1e-6  # of a step, relative to the value; with less, the Z step ends
+MIN_STEP_GAIN = 1e-6  # of a step, relative to the value; with less, the Z step ends
 
 
 @register("MapStep")
@@ -113,7 +113,7 @@ def z_step(energy: Energy, Z: Array, F: Array, mu: float, n_steps: int) -> tuple
         slope = n * slope + 2 * mu * apart
         return n * free_loss + mu * float(np.square(apart).sum()), slope.ravel()
 
-    options = {"maxiter": n_steps, "maxcor": N_STEPS_REMEMBERED, "gtol": 0.0, "ftol": LEAST_GAIN}
+    options = {"maxiter": n_steps, "maxcor": N_STEPS_REMEMBERED, "gtol": 0.0, "ftol": MIN_STEP_GAIN}
     result = minimize(value, Z.ravel(), jac=True, method="L-BFGS-B", options=options)
     Z = result.x.reshape(shape)
     return Z, energy.value(Z)

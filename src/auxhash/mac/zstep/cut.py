@@ -20,7 +20,7 @@ from auxhash.compute.kernels import kernel
 from auxhash.compute.registry import register
 from auxhash.mac.zstep.graph import EDGES_PER_TASK, Edges, weigh
 from auxhash.mac.zstep.maxflow import minimum_cut
-from auxhash.mac.zstep.problem import ROUNDING, BitProblem
+from auxhash.mac.zstep.problem import ENERGY_TOLERANCE, BitProblem
 
 ORDERS = ("random", "fixed")
 
@@ -242,7 +242,7 @@ def _settle(
     """
     indptr, within, indices = edges.indptr, edges.within, edges.indices
     size = len(members)
-    rounding = ROUNDING * slack
+    rounding = ENERGY_TOLERANCE * slack
     free = np.ones(size, np.bool_)
     queue = np.empty(size, np.int64)
     queued = np.zeros(size, np.bool_)

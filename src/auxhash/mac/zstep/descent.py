@@ -28,7 +28,7 @@ from auxhash.mac.zstep.gains import (
     sum_byte,
 )
 from auxhash.mac.zstep.graph import Edges, Graph
-from auxhash.mac.zstep.problem import ROUNDING, BitProblem, Problem
+from auxhash.mac.zstep.problem import ENERGY_TOLERANCE, BitProblem, Problem
 
 POINTS_PER_TASK = 16  # points of one colour that a thread takes at a time
 
@@ -42,7 +42,7 @@ class BitDescent:
         z = z.copy()
         graph = bit.graph
         largest = np.diff(graph.indptr).max() * np.abs(bit.a).max(initial=0.0)
-        tolerance = ROUNDING * float(largest + np.abs(bit.c).max())
+        tolerance = ENERGY_TOLERANCE * float(largest + np.abs(bit.c).max())
         while _descend_bit(z, bit.c, tolerance, graph.edges, bit.a):
             pass
         return z
@@ -66,7 +66,7 @@ def visit_points(problem: Problem, words: Words, c: Array, run: threads.Run) -> 
     """Visit every point once, changing `words` in place; return how many bits flipped."""
     graph = problem.graph
     colours = graph.derive("colours", lambda: _by_colour(graph))
-    tolerance = ROUNDING * problem.last_mu
+    tolerance = ENERGY_TOLERANCE * problem.last_mu
 
     def descend(points: NDArray[np.int32]) -> int:
         return _descend_points(points, words, c, tolerance, graph.edges, problem.gains)

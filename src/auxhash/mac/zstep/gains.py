@@ -13,7 +13,7 @@ differences has the same value are added up first, and these 256 sums give those
 """
 
 from collections.abc import Iterable
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -123,6 +123,7 @@ def sum_byte(differ: AnyArray, k: int, gain: Array, sums: Array) -> None:
 
 
 @kernel
-def is_set(words: Words, n: int, k: int) -> Any:
+def is_set(words: Words, n: int, k: int) -> bool:
     """Return True if bit k of point n is 1."""
-    return (words[n, k // 64] >> np.uint64(k % 64)) & np.uint64(1) != 0
+    bit: bool = (words[n, k // 64] >> np.uint64(k % 64)) & np.uint64(1) != 0
+    return bit

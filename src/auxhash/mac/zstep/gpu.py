@@ -21,7 +21,7 @@ from auxhash.mac.losses import LossLike, get, tabulate, tabulate_rows
 from auxhash.mac.zstep import descent, problem
 from auxhash.mac.zstep.descent import visit_points
 from auxhash.mac.zstep.graph import Edges, graph_of
-from auxhash.mac.zstep.problem import ROUNDING, Differences, Problem, differences_of
+from auxhash.mac.zstep.problem import ENERGY_TOLERANCE, Differences, Problem, differences_of
 
 N_GRID_DIGITS = 40  # binary digits of the entries of a table, below the largest
 N_DOUBLE_DIGITS = 52  # of a double
@@ -146,7 +146,7 @@ def on_grid(table: Array, n_terms: int) -> Array:
 def _(problem: DeviceProblem, words: Words, c: Array, run: threads.Run) -> int:
     device, colours = problem.device, problem.colours
     flips, arrived = device.zeros(1, np.uint64), device.zeros(1, np.uint32)
-    tolerance = np.float64(ROUNDING * problem.last_mu)
+    tolerance = np.float64(ENERGY_TOLERANCE * problem.last_mu)
     arguments = words, words.shape[1], c, problem.n_bits, tolerance
     arguments = *arguments, *problem.arguments(problem.on_differences), flips, arrived
     lists, n, most = (colours.order, colours.starts), len(colours.sizes), int(colours.sizes.max())

@@ -39,7 +39,7 @@ from auxhash.mac.zstep.graph import Edges, Graph, graph_of, weigh
 
 Later = Literal["absent", "zero"]
 
-ROUNDING = 1e-12  # a relative change in E that is smaller counts as none
+ENERGY_TOLERANCE = 1e-12  # a relative change in E that is smaller counts as none
 
 
 @dataclass(frozen=True)
@@ -208,7 +208,7 @@ class Problem:
         flipping all points of a bit costs nothing.
         """
         cost = -2 * Z * self.fields(Z)  # in L, of each flip
-        if (cost < -ROUNDING * self.last_mu).any():
+        if (cost < -ENERGY_TOLERANCE * self.last_mu).any():
             return 0.0
         return float(cost[Z != H].min(initial=np.inf).clip(0) / 4)
 

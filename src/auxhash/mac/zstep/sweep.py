@@ -11,7 +11,7 @@ from auxhash.compute.arrays import Array
 from auxhash.compute.checks import one_of
 from auxhash.mac.zstep.cut import Cut
 from auxhash.mac.zstep.descent import BitDescent, Descent
-from auxhash.mac.zstep.problem import ROUNDING, BitProblem, Penalty, Problem
+from auxhash.mac.zstep.problem import ENERGY_TOLERANCE, BitProblem, Penalty, Problem
 from auxhash.mac.zstep.quad import Quad
 
 
@@ -122,6 +122,6 @@ def improved(
     if np.array_equal(new, z):
         return z, False
     before, after = bit.energy(z), bit.energy(new)
-    if after < before - ROUNDING * abs(before):
+    if after < before - ENERGY_TOLERANCE * abs(before):
         return new, False
-    return z, after > before + ROUNDING * abs(before)
+    return z, after > before + ENERGY_TOLERANCE * abs(before)

@@ -15,7 +15,7 @@ from typing import Any, Self, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from auxhash.codes import MOST_BITS, Packed, as_packed, n_bytes
+from auxhash.codes import MAX_BITS, Packed, as_packed, n_bytes
 from auxhash.compute import checks, context, threads
 from auxhash.compute.arrays import ArrayLike
 from auxhash.compute.faiss import import_faiss
@@ -55,7 +55,7 @@ class ApproximateIndex:
         n_jobs: int | None = None,
         fingerprint: str | None = None,
     ) -> None:
-        self.n_bits = checks.integer("n_bits", n_bits, 1, MOST_BITS)
+        self.n_bits = checks.integer("n_bits", n_bits, 1, MAX_BITS)
         self.n_lists = None if n_lists is None else checks.integer("n_lists", n_lists, 1)
         self.n_probe = checks.integer("n_probe", n_probe, 1)
         self.n_jobs = n_jobs
@@ -217,7 +217,7 @@ class ApproximateIndex:
         `HammingIndex.load`; faiss's files state none.
         """
         if n_bits is not None:
-            n_bits = checks.integer("n_bits", n_bits, 1, MOST_BITS)
+            n_bits = checks.integer("n_bits", n_bits, 1, MAX_BITS)
         content = listfile.read(path, n_bits)
         stated = matched(path, content.fingerprint, fingerprint)
         index = cls._of(content._replace(fingerprint=stated), n_probe)

@@ -25,7 +25,7 @@ from typing import BinaryIO, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from auxhash.codes import MOST_BITS, n_bytes
+from auxhash.codes import MAX_BITS, n_bytes
 from auxhash.compute.checks import LARGEST_ID
 from auxhash.files.writing import check_regular, writing
 from auxhash.search.index import block, namesfile
@@ -146,8 +146,8 @@ def _header(path: str | os.PathLike[str], file: BinaryIO, size: int | None) -> I
     if content is None:
         raise ValueError(f"{path} has a damaged or truncated header")
     header = IndexHeader._make([*FIELDS.unpack(content[0])[1:], content[1]])
-    if not 1 <= header.n_bits <= MOST_BITS:
-        raise ValueError(f"{path} has codes of {header.n_bits} bits, not of 1 to {MOST_BITS}")
+    if not 1 <= header.n_bits <= MAX_BITS:
+        raise ValueError(f"{path} has codes of {header.n_bits} bits, not of 1 to {MAX_BITS}")
     if header.has_ids > 1 or not header.n <= header.next_id <= LARGEST_ID + 1:
         raise ValueError(
             f"{path} has a damaged header: {header.n} codes, has_ids {header.has_ids}, "

@@ -16,7 +16,7 @@ MAX_CANDIDATES = 4096  # per query, that are sorted together, as in scan.cu
 CANDIDATES_PER_K = 4  # that a radius is estimated for
 MIN_SAMPLED_CANDIDATES = 8  # in the sample of the codes that the estimate is made from
 MAX_K = 512  # for which candidates are sorted together
-MAX_BITS = 512  # of a code
+MAX_GPU_BITS = 512  # of a code
 QUERIES_PER_TILE, CODES_PER_THREAD = 64, 4  # as in scan.cu
 QUERIES_PER_CALL = 16_384  # their candidates take 0.5 GB
 MIN_SAMPLED_CODES = 4096  # that a radius is estimated from
@@ -29,9 +29,12 @@ MAX_TABLE_CODES = 1 << 32  # whose positions fit into a key
 
 def refusal(n_bits: int) -> str:
     """Return the reason why codes cannot be searched on a GPU, or "" if they can."""
-    if n_bits <= MAX_BITS:
+    if n_bits <= MAX_GPU_BITS:
         return ""
-    return f'on a GPU codes have at most {MAX_BITS} bits, got {n_bits}: search them on device="cpu"'
+    return (
+        f"on a GPU codes have at most {MAX_GPU_BITS} bits, got {n_bits}: search them on "
+        'device="cpu"'
+    )
 
 
 class DeviceQueries(Protocol):

@@ -10,7 +10,7 @@ from typing import Any, Self, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from auxhash.codes import MOST_BITS, Packed, as_packed, n_bytes
+from auxhash.codes import MAX_BITS, Packed, as_packed, n_bytes
 from auxhash.compute import checks, context
 from auxhash.compute import device as devices
 from auxhash.compute.arrays import AnyArray, ArrayLike
@@ -20,7 +20,7 @@ from auxhash.compute.words import count
 from auxhash.search.index import file, scan
 from auxhash.search.index.gpu import refusal
 from auxhash.search.index.state import Ids, IndexState
-from auxhash.search.index.tables import VALUES, TableDistances, as_tables
+from auxhash.search.index.tables import VALUES_PER_BYTE, TableDistances, as_tables
 
 Ranked = TypeVar("Ranked", scan.Distances, TableDistances)
 
@@ -56,7 +56,7 @@ class HammingIndex:
         device: devices.DeviceName = "cpu",
         fingerprint: str | None = None,
     ) -> None:
-        self.n_bits = checks.integer("n_bits", n_bits, 1, MOST_BITS)
+        self.n_bits = checks.integer("n_bits", n_bits, 1, MAX_BITS)
         self.n_jobs = n_jobs
         self.device = device
         _ = self._device  # or raise
@@ -293,9 +293,9 @@ class HammingIndex:
 def _additive(faiss: ModuleType, state: IndexState, codebook: NDArray[np.float32]) -> Any:
     """Return an index of faiss in which a code is the sum of the rows of a codebook."""
     width = len(state.planes)
-    if codebook.ndim != 3 or codebook.shape[:2] != (width, VALUES):
+    if codebook.ndim != 3 or codebook.shape[:2] != (width, VALUES_PER_BYTE):
         raise checks.ArgumentError(
-            f"codebook must be of shape ({width}, {VALUES}, n_dims), got {codebook.shape}"
+            f"codebook must be of shape ({width}, {VALUES_PER_BYTE}, n_dims), got {codebook.shape}"
         )
     by_tables = faiss.AdditiveQuantizer.ST_LUT_nonorm
     sums = faiss.IndexLocalSearchQuantizer(

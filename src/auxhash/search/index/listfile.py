@@ -29,7 +29,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from auxhash.codes import MOST_BITS, Packed, n_bytes
+from auxhash.codes import MAX_BITS, Packed, n_bytes
 from auxhash.compute.checks import LARGEST_ID
 from auxhash.files.writing import check_regular, writing
 from auxhash.search.index import block, namesfile
@@ -118,7 +118,7 @@ def _trailer(
     _, n_bits, next_id, size, check = FIELDS.unpack(fields)
     if size != len(raw) - TRAILER_BYTES or zlib.crc32(raw[:-TRAILER_BYTES].data) != check:
         raise ValueError(f"{path} is damaged: its lists do not match their sum")
-    if not 1 <= n_bits <= MOST_BITS or next_id > LARGEST_ID + 1:
+    if not 1 <= n_bits <= MAX_BITS or next_id > LARGEST_ID + 1:
         raise ValueError(f"{path} is damaged: it says n_bits={n_bits}, next_id={next_id}")
     return n_bits, next_id, size, fingerprint
 
@@ -181,7 +181,7 @@ def _lists(file: _Reader) -> tuple[Packed, list[tuple[Packed, Ids]]]:
 def _head(file: _Reader) -> tuple[int, int]:
     """Bytes per code and number of codes, from the head of a binary index of faiss."""
     d, width, n, trained, _ = file.fields("iiqBi")  # and the metric
-    if not (1 <= width <= n_bytes(MOST_BITS) and n >= 0):
+    if not (1 <= width <= n_bytes(MAX_BITS) and n >= 0):
         raise file.wrong(f"it says {n} codes of {width} bytes")
     file.expect(8 * width, "its number of bits", d)
     file.expect(1, "its mark of being trained", trained)

@@ -11,10 +11,10 @@ from auxhash.compute import kernels
 from auxhash.search.index.scan import Distances, Planes, Positions
 from auxhash.search.index.tables import TableDistances, Tables, table_distances
 
-MAX_BYTES = 1 << 26  # compared here in about the time of loading Numba
+MAX_NUMPY_BYTES = 1 << 26  # compared here in about the time of loading Numba
 CODES_PER_CALL = 4096  # compared in the time that NumPy's calls for one query take
 
-_bytes_left = MAX_BYTES
+_bytes_left = MAX_NUMPY_BYTES
 
 
 def suffices(n: int, n_bytes: int, n_queries: int) -> bool:

@@ -26,9 +26,10 @@ Integers = NDArray[np.integer]  # of bits, or of codes
 Distances = NDArray[np.int32]
 Positions = NDArray[np.int64]
 
-BLOCK = 8192  # codes whose distances are computed at once: they and their planes stay in the cache
-STRIP = 128  # codes that are skipped together where none is near enough
-SAMPLE, RUN = 16, 512  # a radius is estimated from RUN codes of every SAMPLE * RUN
+CODES_PER_BLOCK = 8192  # measured at once: they and their planes stay in the cache
+CODES_PER_STRIP = 128  # that are skipped together where none is near enough
+CODES_PER_RUN = 512  # codes one after another, to estimate a radius from
+RUNS_PER_SAMPLE = 16  # of which one is looked at
 QUERIES_PER_TASK = 16  # that share a block while it is in the cache
 DISTANCES_PER_THREAD = 1 << 19  # at least: less work is not shared
 
@@ -128,7 +129,7 @@ def shares(n: int, n_queries: int) -> tuple[list[slice], list[slice], int]:
 
 def scratch(widest: int) -> tuple[AnyArray, NDArray[np.int64]]:
     """Return arrays for a block of distances up to `widest`, uint8 or uint16, and for counts."""
-    block = np.empty(BLOCK, np.uint8 if widest < 255 else np.uint16)
+    block = np.empty(CODES_PER_BLOCK, np.uint8 if widest < 255 else np.uint16)
     return block, np.empty(widest + 1, np.int64)
 
 
@@ -236,18 +237,18 @@ def append(
     count: int,
 ) -> int:
     """Append the distances, of n, below `limit` to `near`, and their positions to `where`."""
-    block[n : n + STRIP] = limit  # fills up the last strip
+    block[n : n + CODES_PER_STRIP] = limit  # fills up the last strip
     marks = mask.view(np.uint64)
-    for first in range(0, n, STRIP):
-        strip = block[first : first + STRIP]
+    for first in range(0, n, CODES_PER_STRIP):
+        strip = block[first : first + CODES_PER_STRIP]
         hit = np.uint8(0)
-        for i in range(STRIP):
+        for i in range(CODES_PER_STRIP):
             hit |= np.uint8(strip[i] < limit)
         if not hit:
             continue
-        for i in range(STRIP):
+        for i in range(CODES_PER_STRIP):
             mask[i] = strip[i] < limit
-        for m in range(STRIP // 8):
+        for m in range(CODES_PER_STRIP // 8):
             marked = marks[m]
             while marked:
                 i = 8 * m + _lowest_byte(marked)
@@ -319,16 +320,16 @@ def _rank(
 def _guess(
     planes: Planes, first: int, last: int, query: Packed, k: int, block: Integers, bins: Integers
 ) -> int:
-    """Estimate a radius that holds the k nearest and not many more, from one run in SAMPLE.
+    """Estimate a radius that holds the k nearest and not many more, from one of many runs.
 
     Without it, the candidates of a large k would be sifted again and again as the limit falls.
     """
-    if k < RUN:
+    if k < CODES_PER_RUN:
         return len(bins) - 1  # no limit: cheaper to take it from the first block
-    wanted = k / SAMPLE + 4 * np.sqrt(k / SAMPLE)
+    wanted = k / RUNS_PER_SAMPLE + 4 * np.sqrt(k / RUNS_PER_SAMPLE)
     bins[:] = 0
-    for start in range(first, last, SAMPLE * RUN):
-        stop = min(last, start + RUN)
+    for start in range(first, last, RUNS_PER_SAMPLE * CODES_PER_RUN):
+        stop = min(last, start + CODES_PER_RUN)
         measure(planes, start, stop, query, block)
         for i in range(stop - start):
             bins[block[i]] += 1
@@ -356,11 +357,11 @@ def _sift(
     near = np.empty((len(queries), min(n, crowd + len(block))), block.dtype)
     where = np.empty(near.shape, np.int64)
     count = np.zeros(len(queries), np.int64)
-    mask = np.empty(STRIP, np.uint8)
+    mask = np.empty(CODES_PER_STRIP, np.uint8)
     start = first
     while start < last:
         # The first blocks are short: all their codes are taken, until there is a limit.
-        stop = min(last, start + min(len(block), max(RUN, start - first)))
+        stop = min(last, start + min(len(block), max(CODES_PER_RUN, start - first)))
         for q in range(len(queries)):
             measure(planes, start, stop, queries[q], block)
             count[q] = append(
@@ -410,7 +411,7 @@ def _within(
     near, where = np.empty(room, np.int32), np.empty(room, np.int64)
     owner = np.empty(room, np.int32)
     limit = np.full(1, radius + 1, block.dtype)[0]
-    mask = np.empty(STRIP, np.uint8)
+    mask = np.empty(CODES_PER_STRIP, np.uint8)
     count = 0
     for start in range(first, last, len(block)):
         stop = min(last, start + len(block))

@@ -15,7 +15,7 @@ from auxhash.compute.arrays import ArrayLike
 Tables = NDArray[np.float32]  # (n_queries, n_bytes, 256)
 TableDistances = NDArray[np.float32]
 
-VALUES = 256  # of a byte
+VALUES_PER_BYTE = 256
 
 
 def as_tables(tables: ArrayLike, n_bits: int, n_queries: int | None = None) -> Tables:
@@ -25,10 +25,14 @@ def as_tables(tables: ArrayLike, n_bits: int, n_queries: int | None = None) -> T
         array = array[None]
     m = "n_queries" if n_queries is None else n_queries
     count_fits = n_queries is None or len(array) == n_queries
-    if array.dtype != np.float32 or array.shape[1:] != (n_bytes(n_bits), VALUES) or not count_fits:
+    if (
+        array.dtype != np.float32
+        or array.shape[1:] != (n_bytes(n_bits), VALUES_PER_BYTE)
+        or not count_fits
+    ):
         raise checks.ArgumentError(
             f"tables for codes of {n_bits} bits must be float32 of shape ({m}, {n_bytes(n_bits)}, "
-            f"{VALUES}); got {array.dtype} of shape {array.shape}"
+            f"{VALUES_PER_BYTE}); got {array.dtype} of shape {array.shape}"
         )
     largest = np.abs(array).max(axis=2).sum(axis=1, dtype=np.float64)
     wrong = ~(largest < np.finfo(np.float32).max / 2)  # no sum of float32 may overflow

@@ -6,7 +6,7 @@
 
 #include "../../compute/hamming.cuh"
 
-#define VALUES 256  // of a byte
+#define VALUES_PER_BYTE 256
 #define BYTES_AT_ONCE 32  // whose tables a block holds
 #define CODES_PER_THREAD 16  // as in gpu.py
 #define BINS 1024
@@ -16,14 +16,14 @@ static __device__ void measure(
     const word *base, count n, count n_words, const float *table, count n_bytes, count first,
     count step, float *d)
 {
-    __shared__ float own[BYTES_AT_ONCE * VALUES];
+    __shared__ float own[BYTES_AT_ONCE * VALUES_PER_BYTE];
     for (int h = 0; h < CODES_PER_THREAD; h++)
         d[h] = 0;
     for (count start = 0; start < n_bytes; start += BYTES_AT_ONCE) {
         count here = n_bytes - start < BYTES_AT_ONCE ? n_bytes - start : BYTES_AT_ONCE;
         __syncthreads();
-        for (count i = threadIdx.x; i < here * VALUES; i += THREADS)
-            own[i] = table[start * VALUES + i];
+        for (count i = threadIdx.x; i < here * VALUES_PER_BYTE; i += THREADS)
+            own[i] = table[start * VALUES_PER_BYTE + i];
         __syncthreads();
         for (int h = 0; h < CODES_PER_THREAD; h++) {
             count i = first + h * step;
@@ -32,7 +32,7 @@ static __device__ void measure(
             for (count g = 0; g < here; g += 8) {
                 word bytes = base[i * n_words + (start + g) / 8];
                 for (int r = 0; r < 8 && g + r < here; r++, bytes >>= 8)
-                    d[h] += own[(g + r) * VALUES + (bytes & 255)];
+                    d[h] += own[(g + r) * VALUES_PER_BYTE + (bytes & 255)];
             }
         }
     }
@@ -63,7 +63,7 @@ extern "C" __global__ void histogram(
     float d[CODES_PER_THREAD];
     for (count start = part * CODES_PER_THREAD * step; start < n; start += parts * CODES_PER_THREAD * step) {
         count first = start + threadIdx.x * stride;
-        measure(base, n, n_words, tables + q * n_bytes * VALUES, n_bytes, first, step, d);
+        measure(base, n, n_words, tables + q * n_bytes * VALUES_PER_BYTE, n_bytes, first, step, d);
         for (int h = 0; h < CODES_PER_THREAD && first + h * step < n; h++)
             atomicAdd(&own[bin(d[h], least[q], scale[q])], 1u);
     }
@@ -81,7 +81,7 @@ extern "C" __global__ void gather(
 {
     count q = blockIdx.x / parts, first = blockIdx.x % parts * CODES_PER_THREAD * THREADS + threadIdx.x;
     float d[CODES_PER_THREAD];
-    measure(base, n, n_words, tables + q * n_bytes * VALUES, n_bytes, first, THREADS, d);
+    measure(base, n, n_words, tables + q * n_bytes * VALUES_PER_BYTE, n_bytes, first, THREADS, d);
     for (int h = 0; h < CODES_PER_THREAD && first + h * THREADS < n; h++)
         if (bin(d[h], least[q], scale[q]) <= radius[q]) {
             unsigned at = atomicAdd(&counts[q], 1u);

@@ -6,7 +6,7 @@ distance of the k-th nearest so far) are measured in float32. There are two such
 
 - halves: a table of 16 for the low four bits of a byte plus one for the high four. Close for
   tables that are nearly a sum over bits, as those of outputs are, and learnt ones;
-- whole: the table of 256 itself, rounded down. For any tables, and slower. The bytes that tell most
+- full: the table of 256 itself, rounded down. For any tables, and slower. The bytes that tell most
   codes apart come first; codes that are beyond the limit by half of the bytes are not looked at
   further, LANES codes together.
 
@@ -25,9 +25,9 @@ from auxhash.compute import context, threads
 from auxhash.compute.arrays import AnyArray
 from auxhash.compute.kernels import intrinsic, kernel
 from auxhash.search.index.scan import (
-    BLOCK,
-    RUN,
-    STRIP,
+    CODES_PER_BLOCK,
+    CODES_PER_RUN,
+    CODES_PER_STRIP,
     Planes,
     Positions,
     append,
@@ -35,7 +35,7 @@ from auxhash.search.index.scan import (
     read_only,
     shares,
 )
-from auxhash.search.index.tables import VALUES, TableDistances, Tables
+from auxhash.search.index.tables import VALUES_PER_BYTE, TableDistances, Tables
 
 LANES = 16  # codes per instruction, and entries of a table of four bits
 NEON = platform.machine().lower() in ("aarch64", "arm64")
@@ -43,16 +43,17 @@ NEON = platform.machine().lower() in ("aarch64", "arm64")
 SSSE3 = platform.machine().lower() in ("x86_64", "amd64") and not (
     {"NUMBA_CPU_NAME", "NUMBA_CPU_FEATURES"} & os.environ.keys()
 )
-EXACT, WHOLE, HALVES = 0, 1, 2  # bounds of a query
+EXACT, FULL, HALVES = 0, 1, 2  # bounds of a query
 FORMS = HALVES if NEON or SSSE3 else EXACT  # the last that the processor has instructions for
-MAX_WHOLE, MAX_HALVES = RUN // 4, RUN // 8  # hits among RUN codes, for a bound to pay
-MIN_BOUNDED = 8 * RUN  # codes; fewer are measured as quickly as bounds are made
+# Hits among the codes of a run, for a bound to pay.
+MAX_FULL_HITS, MAX_HALVES_HITS = CODES_PER_RUN // 4, CODES_PER_RUN // 8
+MIN_BOUNDED_CODES = 8 * CODES_PER_RUN  # fewer are measured as quickly as bounds are made
 MAX_LEVEL = 254  # of a sum of bounds that is within the limit; 255 may stand for more
 NO_TERMS = np.empty((0, 0, LANES)), np.empty((0, 0)), np.empty((0, 0)), np.empty(0)
 NO_ORDER = np.empty((0, 0), np.int64)
 QUERIES_PER_TASK = 16  # with candidates of their own
-LONG_BLOCK = 8  # times BLOCK, for one query: memory is read ahead along a plane
-ROUNDING = 2.0**-22  # relative error per addition that bounds allow for, 4 times that of float32
+MAX_BLOCKS_AT_ONCE = 8  # blocks of codes, for one query: memory is read ahead along a plane
+ROUNDING_PER_ADDITION = 2.0**-22  # relative; bounds allow for 4 times the error of float32
 
 
 def nearest(planes: Planes, n: int, tables: Tables, k: int) -> tuple[TableDistances, Positions]:
@@ -69,7 +70,7 @@ def nearest(planes: Planes, n: int, tables: Tables, k: int) -> tuple[TableDistan
     def search(task: tuple[slice, int]) -> None:
         rows, p = task
         ends, results = (pieces[p].start, pieces[p].stop), (near[p, rows], where[p, rows])
-        bounded = FORMS != EXACT and ends[1] - ends[0] >= MIN_BOUNDED
+        bounded = FORMS != EXACT and ends[1] - ends[0] >= MIN_BOUNDED_CODES
         terms = _bound_terms(tables[rows]) if bounded else (*NO_TERMS, NO_ORDER)
         _nearest(planes, *ends, tables[rows], terms, k, *results)
 
@@ -120,13 +121,13 @@ def _bound_terms(tables: Tables) -> tuple[AnyArray, ...]:
     low += (square - low - high).min(axis=2, keepdims=True)
     halves = np.concatenate([low[:, :, 0], high[..., 0]], axis=2).reshape(m, 2 * width, LANES)
     least = square.min(axis=(2, 3))
-    margin = width * ROUNDING * np.abs(square).max(axis=(2, 3)).sum(axis=1)
+    margin = width * ROUNDING_PER_ADDITION * np.abs(square).max(axis=(2, 3)).sum(axis=1)
     order = np.argsort(least - square.mean(axis=(2, 3)), axis=1)
     return halves, halves.min(axis=2), least, margin, order
 
 
 @intrinsic
-def _add_whole(
+def _add_full(
     typing_context: Any, levels: Any, planes: Any, p: Any, a: Any, out: Any, starts: Any, n: Any
 ) -> Any:
     """Add levels[p, planes[p, a + i]] to out[i], at most 255, for LANES i from n starts on.
@@ -139,12 +140,12 @@ def _add_whole(
         if not NEON:  # never run, but compiled
             return []
         parts = []
-        for r in range(0, VALUES // LANES, 4):
+        for r in range(0, VALUES_PER_BYTE // LANES, 4):
             index = builder.sub(code, vector(LANES * r))
             parts.append(call("aarch64.neon.tbl4.v16i8", *registers[r : r + 4], index))
         return [builder.or_(builder.or_(*parts[:2]), builder.or_(*parts[2:]))]
 
-    return _over_lanes((levels, planes, p, a, out, starts, n), 1, VALUES // LANES, terms)
+    return _over_lanes((levels, planes, p, a, out, starts, n), 1, VALUES_PER_BYTE // LANES, terms)
 
 
 @intrinsic
@@ -291,7 +292,7 @@ def _measure(planes: AnyArray, a: int, z: int, table: AnyArray, out: AnyArray) -
 
 
 @kernel
-def _add_all_whole(
+def _add_all_full(
     planes: AnyArray,
     a: int,
     levels: AnyArray,
@@ -308,7 +309,7 @@ def _add_all_whole(
     for p in range(len(planes)):
         if p % step == 0 and 2 * p >= len(planes):
             n = _keep_below(out, level, starts, n)
-        _add_whole(levels, planes, order[p], a, out, starts, n)
+        _add_full(levels, planes, order[p], a, out, starts, n)
 
 
 @kernel
@@ -329,8 +330,8 @@ def _bounds(
     """
     out = out[: z - a]
     out[:] = 0
-    if form == WHOLE:
-        _add_all_whole(planes, a, levels, order, level, starts, out)
+    if form == FULL:
+        _add_all_full(planes, a, levels, order, level, starts, out)
     p = 0 if form == HALVES else len(planes)
     while p < len(planes):
         if p + 4 <= len(planes):
@@ -343,7 +344,7 @@ def _bounds(
         total = 0
         for p in range(len(planes)):
             code = planes[p, a + i]
-            if form == WHOLE:
+            if form == FULL:
                 total += levels[p, code]
             else:
                 total += levels[p, code % LANES] + levels[p, LANES + code // LANES]
@@ -353,7 +354,7 @@ def _bounds(
 @kernel
 def _round_down(
     terms: AnyArray, least: AnyArray, margin: float, limit: float, levels: AnyArray
-) -> Any:
+) -> tuple[float, float]:
     """Write levels of terms (n_terms, n), so that MAX_LEVEL is the limit; return unit and zero.
 
     unit * (sum of levels) + zero is at most the distance of a code.
@@ -383,11 +384,11 @@ def _pays(
     starts: AnyArray,
     bounds: AnyArray,
 ) -> bool:
-    """Return True if, of the first RUN codes, at most `most` are within the limit by the bound."""
+    """Return True if at most `most` codes of the first run are within the limit by the bound."""
     beyond = np.uint8(MAX_LEVEL + 1)
-    _bounds(planes, first, first + RUN, levels, form, order, beyond, starts, bounds)
+    _bounds(planes, first, first + CODES_PER_RUN, levels, form, order, beyond, starts, bounds)
     hits = 0
-    for i in range(RUN):
+    for i in range(CODES_PER_RUN):
         hits += bounds[i] <= MAX_LEVEL
     return hits <= most
 
@@ -408,17 +409,17 @@ def _choose(
     halves, least_halves, least, margin, order = terms
     if FORMS == HALVES:
         unit, zero = _round_down(halves[q], least_halves[q], margin[q], limit, levels)
-        if _pays(planes, first, levels, HALVES, order[q], MAX_HALVES, starts, bounds):
+        if _pays(planes, first, levels, HALVES, order[q], MAX_HALVES_HITS, starts, bounds):
             return HALVES, unit, zero
     if NEON:
         unit, zero = _round_down(table, least[q], margin[q], limit, levels)
-        if _pays(planes, first, levels, WHOLE, order[q], MAX_WHOLE, starts, bounds):
-            return WHOLE, unit, zero
+        if _pays(planes, first, levels, FULL, order[q], MAX_FULL_HITS, starts, bounds):
+            return FULL, unit, zero
     return EXACT, 1.0, 0.0
 
 
 @kernel
-def _kth(values: AnyArray, count: int, k: int) -> Any:
+def _kth(values: TableDistances, count: int, k: int) -> np.float32:
     """Return the k-th smallest of the first `count` values, from 0 on; quickselect on a copy."""
     own = np.empty(count, values.dtype)
     for i in range(count):
@@ -440,11 +441,12 @@ def _kth(values: AnyArray, count: int, k: int) -> Any:
             first = i
         else:
             break
-    return own[k]
+    kth: np.float32 = own[k]
+    return kth
 
 
 @kernel
-def _keep(near: AnyArray, where: AnyArray, count: int, k: int) -> Any:
+def _keep(near: AnyArray, where: AnyArray, count: int, k: int) -> tuple[int, np.float32]:
     """Keep the k nearest, in their order; return how many, and the limit for further codes."""
     if count < k:
         return count, np.float32(np.inf)
@@ -515,24 +517,24 @@ def _nearest(
     `terms` are those of `_bound_terms`, or of no queries, where bounds would not pay.
     """
     m, n = len(tables), last - first
-    block = BLOCK * max(1, LONG_BLOCK // m)
+    block = CODES_PER_BLOCK * max(1, MAX_BLOCKS_AT_ONCE // m)
     crowd = min(n, k + max(k, 16))  # number of candidates at which all but k are dropped
     near = np.empty((m, min(n, crowd + block)), np.float32)
     where, count = np.empty(near.shape, np.int64), np.zeros(m, np.int64)
     limit = np.full(m, np.inf, np.float32)
-    levels = np.empty((m, len(planes), VALUES), np.uint8)
+    levels = np.empty((m, len(planes), VALUES_PER_BYTE), np.uint8)
     form, unit, zero = np.full(m, EXACT), np.empty(m), np.empty(m)
     sums, bounds, mask = (
         np.empty(block, np.float32),
         np.empty(block, np.uint8),
-        np.empty(STRIP, np.uint8),
+        np.empty(CODES_PER_STRIP, np.uint8),
     )
     few, hits = np.empty(block, np.uint8), np.empty(block, np.int64)
     starts = np.empty(block // LANES, np.int64)
     start = first
     while start < last:
         # The first blocks are short: all their codes are measured, until there is a limit.
-        stop = min(last, start + min(block, max(RUN, start - first)))
+        stop = min(last, start + min(block, max(CODES_PER_RUN, start - first)))
         for q in range(m):
             table, so_far = tables[q], (near[q], where[q], count[q])
             if form[q] == EXACT:

@@ -14,7 +14,7 @@ nearer points, H of them relevant. In a random order of the ties, expected value
   m = n, the bucket that K cuts has m = K - N, and buckets beyond it have m = 0.
 """
 
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 
@@ -78,7 +78,7 @@ def average_precision(tally: Tally, cut: int, divide_by: DivideBy) -> float:
         if divide_by == "found":
             over = tally.walk.seen[:, column]
     elif divide_by == "found" and cut < tally.n_base:
-        return float(np.mean([_average_over_found(tally, q, cut) for q in range(len(relevant))]))
+        return float(np.mean([_average_precision_at(tally, q, cut) for q in range(len(relevant))]))
     else:
         sums = _precision_sums(tally, cut).sum(axis=1)
     return float(ratio(sums, over).mean())
@@ -96,7 +96,7 @@ def _precision_sums(tally: Tally, cut: int) -> Array:
     return sums
 
 
-def _average_over_found(tally: Tally, q: int, cut: int) -> float:
+def _average_precision_at(tally: Tally, q: int, cut: int) -> float:
     """Return query q's expected average precision, divided by the relevant points up to `cut`.
 
     Their number is random where the cut goes through a bucket: x of its r relevant points are in
@@ -117,11 +117,12 @@ def _average_over_found(tally: Tally, q: int, cut: int) -> float:
     return float(chance @ ratio(sums, H + x))
 
 
-def _choose(n: Counts | np.int64, k: Counts | np.int64) -> Any:
+def _choose(n: Counts | np.int64, k: Counts | np.int64) -> Array:
     """Return the logarithm of the binomial coefficient."""
     from scipy.special import gammaln  # here: `auxhash inspect` does without, and starts quicker
 
-    return gammaln(n + 1) - gammaln(k + 1) - gammaln(n - k + 1)
+    logarithm: Array = gammaln(n + 1) - gammaln(k + 1) - gammaln(n - k + 1)
+    return logarithm
 
 
 def ratio(part: ArrayLike, counts: AnyArray) -> Array:

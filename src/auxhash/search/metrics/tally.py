@@ -10,7 +10,7 @@ from typing import Literal, get_args
 
 import numpy as np
 
-from auxhash.codes import MOST_BITS, as_packed, common_bits
+from auxhash.codes import MAX_BITS, as_packed, common_bits
 from auxhash.compute import checks, threads
 from auxhash.compute import device as devices
 from auxhash.compute.arrays import AnyArray, Array, ArrayLike
@@ -78,7 +78,7 @@ def take(
     query_labels, base_labels = devices.fetched(query_labels), devices.fetched(base_labels)
     if n_bits is None:
         n_bits = common_bits(query_codes=query_codes, base_codes=base_codes)
-    n_bits = checks.integer("n_bits", n_bits, 1, MOST_BITS)
+    n_bits = checks.integer("n_bits", n_bits, 1, MAX_BITS)
     query = scan.read_only(as_packed(query_codes, "query_codes", n_bits))
     base = as_packed(base_codes, "base_codes", n_bits)
     if not (len(query) and len(base)):
@@ -131,7 +131,7 @@ def _add(
 
     Points are counted in four tables in turn: neighbouring points often share a distance, and in
     one table each addition would wait for the last. Four keys are read as one word. A key is at
-    most 2 * n_bits + 1, which MOST_BITS keeps to 16 bits.
+    most 2 * n_bits + 1, which MAX_BITS keeps to 16 bits.
     """
     n, width = len(relevant), len(points)
     for i in range(n):
