@@ -153,19 +153,19 @@ def lower_loss(records: Records, a: str, b: str, share: float = ALWAYS) -> Outco
     )
 
 
-LARGE = 1.0  # percent of the loss
+MIN_LOSS_GAIN_PERCENT = 1.0
 
 
 @parametrized
 def much_lower_loss(records: Records, a: str, b: str) -> Outcome:
-    """L(h) of a below that of b in all cases, and by LARGE percent on average."""
+    """L(h) of a below that of b in all cases, and by MIN_LOSS_GAIN_PERCENT on average."""
     pairs = paired(records, a, b, lambda r: r.loss)
     if not pairs:
         return UNTESTED
     gains = [(1 - pair.a / pair.b) * 100 for pair in pairs]
-    return bool(min(gains) > 0 and np.mean(gains) >= LARGE), (
-        f"L of {a} is {np.mean(gains):.2f}% below {b} on average (needed: {LARGE:g}%), "
-        f"{min(gains):.2f}% at worst (needed: above 0)."
+    return bool(min(gains) > 0 and np.mean(gains) >= MIN_LOSS_GAIN_PERCENT), (
+        f"L of {a} is {np.mean(gains):.2f}% below {b} on average (needed: "
+        f"{MIN_LOSS_GAIN_PERCENT:g}%), {min(gains):.2f}% at worst (needed: above 0)."
     )
 
 
@@ -211,7 +211,7 @@ def _better(what: str, pairs: Sequence[Pair], b: str, step: str, share: float) -
 
 @parametrized
 def close_curve(records: Records, a: str, b: str) -> Outcome:
-    """Precision over recall of the two differs by CLOSE at most, on average."""
+    """Precision over recall of the two differs by MAX_PRECISION_APART at most, on average."""
     return _close(f"Precision of {a} and {b} at equal recall", _at_recalls(records, a, b))
 
 
@@ -235,12 +235,12 @@ def drops_at_both_ends(records: Records) -> Outcome:
     )
 
 
-MARGIN = 0.05  # in precision
+MIN_PRECISION_LEAD = 0.05
 
 
 @parametrized
 def large_margin(records: Records, ours: Sequence[str], others: Sequence[str]) -> Outcome:
-    """The best of ours above the best of the others by MARGIN, in a third of cases and k."""
+    """The best of ours leads the best other by MIN_PRECISION_LEAD, in a third of cases and k."""
     gains = []
     for case in _by_case_and_rank(records):
         mine = [case[name] for name in ours if name in case]
@@ -249,10 +249,10 @@ def large_margin(records: Records, ours: Sequence[str], others: Sequence[str]) -
             gains.append(max(mine) - max(rest))
     if not gains:
         return UNTESTED
-    holds, won = counted([gain >= MARGIN for gain in gains], OFTEN, "cases, k by k")
+    holds, won = counted([gain >= MIN_PRECISION_LEAD for gain in gains], OFTEN, "cases, k by k")
     return holds, (
-        f"The better of {' and '.join(ours)} is ahead of the best other by {MARGIN} in {won}; by "
-        f"{np.mean(gains):+.3f} on average, {max(gains):+.3f} at best."
+        f"The better of {' and '.join(ours)} is ahead of the best other by {MIN_PRECISION_LEAD} "
+        f"in {won}; by {np.mean(gains):+.3f} on average, {max(gains):+.3f} at best."
     )
 
 
@@ -308,7 +308,7 @@ def only_ones_ahead(
     return all(holds), f"Mean precision against {of}. {'; '.join(lines)}."
 
 
-SIMILAR = 0.05  # of the loss, at most
+MAX_LOSS_APART = 0.05  # as a share of one of the two
 
 
 def end_up_similar(records: Records) -> Outcome:
@@ -326,31 +326,31 @@ def end_up_similar(records: Records) -> Outcome:
     ]
     agree = [x < y and x <= gain for x, y, gain in zip(after, before, gains, strict=True)]
     holds, nearer = counted(agree, USUALLY)
-    return holds and max(after) <= SIMILAR, (
+    return holds and max(after) <= MAX_LOSS_APART, (
         f"L of the two differs by {np.mean(after):.1%} on average and {max(after):.1%} at most "
-        f"(needed: {SIMILAR:.0%}), after {np.mean(before):.1%} between quad and cut; nearer than "
-        f"those, and by no more than MAC gains ({np.mean(gains):.1%} on average), in {nearer}."
+        f"(needed: {MAX_LOSS_APART:.0%}), after {np.mean(before):.1%} between quad and cut; nearer "
+        f"than those, and by no more than MAC gains ({np.mean(gains):.1%} on average), in {nearer}."
     )
 
 
 def start_apart(records: Records) -> Outcome:
-    """L of quad and cut, where the two MACs start, differs by more than SIMILAR on average."""
+    """L of quad and cut, where the two MACs start, differs by over MAX_LOSS_APART on average."""
     starts = paired(records, "quad", "cut", lambda r: r.loss)
     if not starts:
         return UNTESTED
     apart = [abs(pair.a / pair.b - 1) for pair in starts]
-    return bool(np.mean(apart) > SIMILAR), (
+    return bool(np.mean(apart) > MAX_LOSS_APART), (
         f"L of quad and cut differs by {np.mean(apart):.1%} on average (needed: more than "
-        f"{SIMILAR:.0%}), {max(apart):.1%} at most."
+        f"{MAX_LOSS_APART:.0%}), {max(apart):.1%} at most."
     )
 
 
-CLOSE = 0.02  # in precision
+MAX_PRECISION_APART = 0.02
 
 
 @parametrized
 def close_precision(records: Records, a: str, b: str) -> Outcome:
-    """Precision of the two differs by CLOSE at most, on average over cases and k."""
+    """Precision of the two differs by MAX_PRECISION_APART at most, on average over cases and k."""
     return _close(f"Precision of {a} and {b}", at_ranks(records, a, b))
 
 
@@ -358,9 +358,9 @@ def _close(what: str, pairs: Sequence[Pair]) -> Outcome:
     if not pairs:
         return UNTESTED
     apart = [abs(pair.a - pair.b) for pair in pairs]
-    return bool(np.mean(apart) <= CLOSE), (
-        f"{what} differs by {np.mean(apart):.3f} on average (needed: {CLOSE}), {max(apart):.3f} at "
-        "most."
+    return bool(np.mean(apart) <= MAX_PRECISION_APART), (
+        f"{what} differs by {np.mean(apart):.3f} on average (needed: {MAX_PRECISION_APART}), "
+        f"{max(apart):.3f} at most."
     )
 
 

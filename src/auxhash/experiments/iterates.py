@@ -206,20 +206,20 @@ def cheaper_on_average(records: Records) -> Outcome:
     )
 
 
-COMPARABLE = 3  # times as long, or as short
+MAX_TIME_RATIO = 3  # of the longer to the shorter
 
 
 @parametrized
 def iterations_like_a_two_step(records: Records, method: str) -> Outcome:
-    """The mean iteration takes between 1 / COMPARABLE and COMPARABLE times a two-step run."""
+    """The mean iteration and a two-step run: neither takes MAX_TIME_RATIO times the other."""
     times = _first_and_later([record for record in records if record.method == method])
     if not times:
         return UNTESTED
     ratios = [later / first for first, later in times]
-    return all(1 / COMPARABLE <= ratio <= COMPARABLE for ratio in ratios), (
+    return all(1 / MAX_TIME_RATIO <= ratio <= MAX_TIME_RATIO for ratio in ratios), (
         f"An iteration of {method} takes {min(ratios):.2f} to {max(ratios):.2f} times as long "
-        f"as its two-step solution, {np.mean(ratios):.2f} on average (needed: 1/{COMPARABLE} "
-        f"to {COMPARABLE})."
+        f"as its two-step solution, {np.mean(ratios):.2f} on average (needed: 1/{MAX_TIME_RATIO} "
+        f"to {MAX_TIME_RATIO})."
     )
 
 
@@ -247,41 +247,41 @@ def z_step_dominates(records: Records) -> Outcome:
 
 @parametrized
 def equally_long(records: Records, a: str, b: str) -> Outcome:
-    """An iteration of a takes between 1 / COMPARABLE and COMPARABLE times as long as one of b."""
+    """An iteration of a and one of b: neither takes MAX_TIME_RATIO times the other."""
     runs = [record for record in mac_runs(records) if len(record.history) > 1]
     pairs = paired(runs, a, b, lambda r: float(np.mean([s["seconds"] for s in r.history[1:]])))
     if not pairs:
         return UNTESTED
     ratios = [pair.a / pair.b for pair in pairs]
     one, other = (float(np.mean([getattr(pair, name) for pair in pairs])) for name in "ab")
-    return all(1 / COMPARABLE <= ratio <= COMPARABLE for ratio in ratios), (
+    return all(1 / MAX_TIME_RATIO <= ratio <= MAX_TIME_RATIO for ratio in ratios), (
         f"An iteration of {a} takes {min(ratios):.2f} to {max(ratios):.2f} times as long as "
-        f"one of {b} (needed: 1/{COMPARABLE} to {COMPARABLE}); {one:.1f} s and {other:.1f} s "
-        "on average."
+        f"one of {b} (needed: 1/{MAX_TIME_RATIO} to {MAX_TIME_RATIO}); {one:.1f} s and "
+        f"{other:.1f} s on average."
     )
 
 
-FEW_TIMES = 10
+MAX_TWO_STEP_RUNS = 10
 
 
 def few_two_steps(records: Records) -> Outcome:
-    """All of MAC takes as long as FEW_TIMES two-step runs at most."""
+    """All of MAC takes as long as MAX_TWO_STEP_RUNS two-step runs at most."""
     macs = mac_runs(records)
     if not macs:
         return UNTESTED
     ratios = [sum(step["seconds"] for step in r.history) / r.history[0]["seconds"] for r in macs]
-    return max(ratios) <= FEW_TIMES, (
+    return max(ratios) <= MAX_TWO_STEP_RUNS, (
         f"MAC took {np.mean(ratios):.1f} times as long as its two-step solution on average, "
-        f"{max(ratios):.1f} times at most (needed: {FEW_TIMES})."
+        f"{max(ratios):.1f} times at most (needed: {MAX_TWO_STEP_RUNS})."
     )
 
 
-MAX_ITERATIONS = 5  # that finding mu_1 may take
+MAX_SEARCH_ITERATIONS = 5  # that finding mu_1 may take
 
 
 @parametrized
 def mu_in_a_few_iterations(records: Records, method: str) -> Outcome:
-    """Test that finding mu_1 takes at most MAX_ITERATIONS, in every run of a method that does."""
+    """Finding mu_1 takes MAX_SEARCH_ITERATIONS at most, in all runs of a method that does so."""
     runs = [r.history for r in records if r.method == method and len(r.history) > 2]
     runs = [history for history in runs if "z_seconds" in history[0]]
     if not runs:
@@ -292,7 +292,7 @@ def mu_in_a_few_iterations(records: Records, method: str) -> Outcome:
         # The first step has the search beside what each of the others has.
         search = max(0.0, rest[0] - float(np.mean(rest[1:])))
         ratios.append(search / float(np.mean([s["seconds"] for s in history[2:]])))
-    return max(ratios) <= MAX_ITERATIONS, (
+    return max(ratios) <= MAX_SEARCH_ITERATIONS, (
         f"The search for mu_1 took as long as {np.mean(ratios):.1f} iterations on average, "
-        f"{max(ratios):.1f} at most (needed: {MAX_ITERATIONS})."
+        f"{max(ratios):.1f} at most (needed: {MAX_SEARCH_ITERATIONS})."
     )
