@@ -34,7 +34,7 @@ HELD, NOT_HELD, SO_FAR = "held", "not held", "so far "
 # A claim that goes on from one of these ("...") has the same reason, if no other names it; "DATA: "
 # before a claim is for that data set alone.
 REASONS: dict[str, list[str]] = json.loads((FOLDER / "reasons.json").read_text("utf-8"))
-SURE = re.compile("It can fail by|It cannot fail")
+SURE = re.compile("It can hardly fail|It can fail by|It cannot fail")
 NOTHING = "\N{EN DASH}"  # where there is no run
 NUMBER = r"[-+]?\d+(?:,\d{3})*(?:\.\d+)?%?(?: of \d+)?"
 

@@ -108,8 +108,9 @@ def every(*tests: Test) -> Test:
 
 
 LOWEST_RETURNED = (
-    "It can fail by a tie alone where MAC returns the iterate of lowest L(h): its start is one of "
-    "them."
+    "It can hardly fail: MAC returns the iterate of lowest L(h), and its start is one of them. But "
+    "it compares them on the pairs that it learns from, and L here is of all pairs, those of the "
+    "points held out, too."
 )
 STEPS_REFUSED = "It cannot fail: a step that would lower this precision is ignored."
 CUTS_EXACT = "It can fail by a fault of the program alone: graph cuts find the minimum of a block."
