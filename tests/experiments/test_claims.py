@@ -86,9 +86,13 @@ def test_better_retrieval_wants_precision_and_recall():
 
 def test_close_curve():
     test = claims.close_curve("MACquad", "MACcut")
-    assert outcome(test, curve("MACquad", 0.3, 0.3), curve("MACcut", 0.31, 0.31)) is True
-    assert outcome(test, curve("MACquad", 0.3, 0.3), curve("MACcut", 0.4, 0.4)) is False
-    assert outcome(test, record("MACquad")) is None
+    far = [curve("cut", 0.2, 0.2), curve("quad", 0.28, 0.28)]
+    near = [curve("cut", 0.3, 0.3), curve("quad", 0.304, 0.304)]
+    quad, cut = curve("MACquad", 0.3, 0.3), curve("MACcut", 0.31, 0.31)
+    assert outcome(test, *far, quad, cut) is True
+    assert outcome(test, *far, quad, curve("MACcut", 0.4, 0.4)) is False
+    assert outcome(test, *near, quad, cut) is False  # the starts were nearer
+    assert outcome(test, quad, cut) is None
 
 
 def test_drops_at_both_ends():
@@ -178,8 +182,20 @@ def test_end_up_similar():
 
 def test_close_precision():
     test = claims.close_precision("MACquad", "MACcut")
-    assert outcome(test, record("MACquad", p=0.51), record("MACcut")) is True
-    assert outcome(test, record("MACquad", p=0.6), record("MACcut")) is False
+
+    def ends(cut, quad, mac_cut, mac_quad):
+        values = {"cut": cut, "quad": quad, "MACcut": mac_cut, "MACquad": mac_quad}
+        return [record(name, p=p) for name, p in values.items()]
+
+    assert outcome(test, *ends(0.4, 0.45, 0.5, 0.51)) is True
+    assert outcome(test, *ends(0.4, 0.55, 0.5, 0.6)) is False  # nearer, but far all the same
+    # Any start would do for a tolerance in itself: these were as near before.
+    assert outcome(test, *ends(0.5, 0.504, 0.503, 0.508)) is False
+    # Nearer than before, but by far less than they are still apart.
+    assert outcome(test, *ends(0.5, 0.51, 0.502, 0.511)) is False
+    message = test(ends(0.5, 0.51, 0.502, 0.511))[1]
+    assert "in 0 of 2 cases, k by k (needed: two thirds)" in message
+    assert test(ends(0.4, 0.45, 0.5, 0.51)[2:]) == UNTESTED  # without the starts
     assert outcome(test, record("MACcut")) is None
 
 

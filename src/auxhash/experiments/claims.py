@@ -15,7 +15,7 @@ from typing import Any, Concatenate, NamedTuple, ParamSpec
 import numpy as np
 from scipy.stats import spearmanr
 
-from auxhash.experiments.groups import PAPERS, Record
+from auxhash.experiments.groups import PAPERS, TWO_STEP_OF, Record
 
 Records = Sequence[Record]
 Outcome = tuple[bool | None, str]
@@ -28,6 +28,7 @@ ALWAYS, NEARLY_ALWAYS, USUALLY, OFTEN = 1.0, 0.9, 2 / 3, 1 / 3
 WORDS = {ALWAYS: "all", NEARLY_ALWAYS: "nine tenths", USUALLY: "two thirds", OFTEN: "a third"}
 
 UNTESTED: Outcome = (None, "This run has no numbers for it.")
+START_OF = {mac: two_step for two_step, mac in TWO_STEP_OF.items()}
 
 
 @dataclass(frozen=True)
@@ -212,8 +213,8 @@ def _better(what: str, pairs: Sequence[Pair], b: str, step: str, share: float) -
 
 @parametrized
 def close_curve(records: Records, a: str, b: str) -> Outcome:
-    """Precision over recall of the two differs by MAX_PRECISION_APART at most, on average."""
-    return _close(f"Precision of {a} and {b} at equal recall", _at_recalls(records, a, b))
+    """Precision over recall of two MACs ends up close, as that of `close_precision`."""
+    return _close(records, f"Precision of {a} and {b} at equal recall", (a, b), _at_recalls)
 
 
 def better_retrieval(a: str, b: str, share: float = NEARLY_ALWAYS) -> Test:
@@ -321,17 +322,26 @@ def end_up_similar(records: Records) -> Outcome:
         return UNTESTED
     after = [abs(pair.a / pair.b - 1) for pair in ends]
     before = [abs(starts[pair.case].a / starts[pair.case].b - 1) for pair in ends]
-    # The scale is what MAC gains: a tolerance beyond that would call any start similar, too.
     gains = [
         max(1 - pair.a / starts[pair.case].a, 1 - pair.b / starts[pair.case].b) for pair in ends
     ]
-    agree = [x < y and x <= gain for x, y, gain in zip(after, before, gains, strict=True)]
-    holds, nearer = counted(agree, USUALLY)
+    holds, nearer = _nearer(after, before, gains)
     return holds and max(after) <= MAX_LOSS_APART, (
         f"L of the two differs by {np.mean(after):.1%} on average and {max(after):.1%} at most "
         f"(needed: {MAX_LOSS_APART:.0%}), after {np.mean(before):.1%} between quad and cut; nearer "
         f"than those, and by no more than MAC gains ({np.mean(gains):.1%} on average), in {nearer}."
     )
+
+
+def _nearer(
+    after: Sequence[float], before: Sequence[float], gains: Sequence[float], of: str = "cases"
+) -> tuple[bool, str]:
+    """Return whether two MACs are usually nearer than their starts, and than either of them moved.
+
+    The scale is what MAC gains: a tolerance beyond that would call any start similar, too.
+    """
+    agree = [x < y and x <= gain for x, y, gain in zip(after, before, gains, strict=True)]
+    return counted(agree, USUALLY, of)
 
 
 def start_apart(records: Records) -> Outcome:
@@ -351,17 +361,34 @@ MAX_PRECISION_APART = 0.02
 
 @parametrized
 def close_precision(records: Records, a: str, b: str) -> Outcome:
-    """Precision of the two differs by MAX_PRECISION_APART at most, on average over cases and k."""
-    return _close(f"Precision of {a} and {b}", at_ranks(records, a, b))
+    """Precision of two MACs: nearer than that of their starts, and than either of them moved.
+
+    Usually, over cases and k; and MAX_PRECISION_APART at most, on average.
+    """
+    return _close(records, f"Precision of {a} and {b}", (a, b), at_ranks)
 
 
-def _close(what: str, pairs: Sequence[Pair]) -> Outcome:
-    if not pairs:
+def _close(
+    records: Records,
+    what: str,
+    macs: tuple[str, str],
+    compared: Callable[[Records, str, str], list[Pair]],
+) -> Outcome:
+    one, other = (START_OF[mac] for mac in macs)
+    starts = {pair.case: pair for pair in compared(records, one, other)}
+    ends = [pair for pair in compared(records, *macs) if pair.case in starts]
+    if not ends:
         return UNTESTED
-    apart = [abs(pair.a - pair.b) for pair in pairs]
-    return bool(np.mean(apart) <= MAX_PRECISION_APART), (
-        f"{what} differs by {np.mean(apart):.3f} on average (needed: {MAX_PRECISION_APART}), "
-        f"{max(apart):.3f} at most."
+    after = [abs(pair.a - pair.b) for pair in ends]
+    before = [abs(starts[pair.case].a - starts[pair.case].b) for pair in ends]
+    gains = [max(pair.a - starts[pair.case].a, pair.b - starts[pair.case].b) for pair in ends]
+    step = "recall by recall" if compared is _at_recalls else "k by k"
+    holds, nearer = _nearer(after, before, gains, f"cases, {step}")
+    return bool(holds and np.mean(after) <= MAX_PRECISION_APART), (
+        f"{what} differs by {np.mean(after):.3f} on average (needed: {MAX_PRECISION_APART}) and "
+        f"{max(after):.3f} at most, after {np.mean(before):.3f} between {one} and {other}; nearer "
+        f"than those, and by no more than MAC gains ({np.mean(gains):+.3f} on average), in "
+        f"{nearer}."
     )
 
 
