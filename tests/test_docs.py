@@ -168,6 +168,18 @@ def test_verdicts_are_those_of_the_results():
         assert f"{{include}} results/{path.name}" in text
 
 
+def test_every_verdict_says_what_was_needed():
+    """In every setting, and outside of the figures; those that cannot be told need nothing."""
+    made = script("verdicts")
+    judged = 0
+    for path in made["tables"]():
+        text = path.read_text("utf-8") if path.stem != "h-steps" else ""
+        for numbers in re.findall(r"\*\*(?:so far )?(?:not )?held\*\*(.*?)\|", text):
+            assert "(needed: " in numbers, (path.name, numbers)
+            judged += 1
+    assert judged > 400
+
+
 def test_missing_runs_are_those_of_the_queue():
     made = script("verdicts")
     names = [n for n, one in made["FIGURES"].items() if isinstance(one, GroupFigure)]

@@ -330,6 +330,12 @@ def test_every_claim_fails_for_some_numbers(figure):
     pytest.fail(f"no numbers make these fail: {unbroken}")
 
 
+@pytest.mark.parametrize("figure", GROUP_FIGURES, ids=lambda figure: figure.name)
+def test_every_verdict_says_what_was_needed(figure):
+    for verdict in judge(figure.claims, list(random_records(figure, np.random.default_rng(0)))):
+        assert "(needed: " in verdict.numbers, verdict.words
+
+
 @pytest.mark.parametrize("iterate", ["lowest", "last"])
 def test_verdicts_that_the_algorithm_makes_sure_of_say_so(iterate):
     """In their numbers, whatever these are; the last iterate can be above the start."""

@@ -28,6 +28,7 @@ ALWAYS, NEARLY_ALWAYS, USUALLY, OFTEN = 1.0, 0.9, 2 / 3, 1 / 3
 WORDS = {ALWAYS: "all", NEARLY_ALWAYS: "nine tenths", USUALLY: "two thirds", OFTEN: "a third"}
 
 UNTESTED: Outcome = (None, "This run has no numbers for it.")
+REST = "The rest of the claim was not run."
 START_OF = {mac: two_step for two_step, mac in TWO_STEP_OF.items()}
 
 
@@ -102,7 +103,7 @@ def every(*tests: Test) -> Test:
         holds = False if False in outcomes else None if None in outcomes else True
         tested = [numbers for outcome, numbers in results if outcome is not None]
         if tested and None in outcomes:
-            tested.append("The rest of the claim was not run.")
+            tested.append(REST)
         return holds, " ".join(dict.fromkeys(tested or [UNTESTED[1]]))
 
     return test
@@ -307,7 +308,8 @@ def only_ones_ahead(
             lines.append(f"{group}, {every[0].bits} bits: {', '.join(listed)}")
     if not holds:
         return UNTESTED
-    return all(holds), f"Mean precision against {of}. {'; '.join(lines)}."
+    needed = f"above 0 for {' and '.join(ours)}, and for no other"
+    return all(holds), f"Mean precision less that of {of} (needed: {needed}), {'; '.join(lines)}."
 
 
 MAX_LOSS_APART = 0.05  # as a share of one of the two
@@ -398,12 +400,9 @@ def trains_faster(records: Records, a: str, b: str) -> Outcome:
     pairs = paired(records, a, b, lambda r: r.seconds)
     if not pairs:
         return UNTESTED
-    won = sum(pair.a < pair.b for pair in pairs)
+    holds, won = counted([pair.a < pair.b for pair in pairs], ALWAYS)
     one, other = (float(np.mean(values)) for values in zip(*[p[1:] for p in pairs], strict=True))
-    return won == len(pairs), (
-        f"{a} faster than {b} in {won} of {len(pairs)} cases; {one:.1f} s against "
-        f"{other:.1f} s on average."
-    )
+    return holds, (f"{a} faster than {b} in {won}; {one:.1f} s against {other:.1f} s on average.")
 
 
 @parametrized
@@ -432,9 +431,9 @@ def low_precision(records: Records, method: str) -> Outcome:
     }
     if not ranks:
         return UNTESTED
-    low = sum(rank > count / 2 for rank, count in ranks.values())
+    holds, low = counted([r > n / 2 for r, n in ranks.values()], USUALLY, "numbers of bits")
     places = ", ".join(f"{r} of {n} at {bits} bits" for bits, (r, n) in ranks.items())
-    return enough(low, len(ranks), USUALLY), f"{method}'s place in precision: {places}."
+    return holds, f"{method} is in the lower half of precision at {low}: {places}."
 
 
 @parametrized
