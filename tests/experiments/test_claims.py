@@ -7,8 +7,8 @@ from auxhash.experiments import claims
 from auxhash.experiments.claims import UNTESTED, Claim, judge
 from auxhash.experiments.figures import EVERY, FIGURES
 from auxhash.experiments.figures.figure import GroupFigure
-from auxhash.experiments.groups import Record
 from auxhash.experiments.scales import TINY
+from auxhash.experiments.scope import made_records
 from tests.experiments.made import outcome, record
 
 GROUP_FIGURES = [figure for figure in FIGURES.values() if isinstance(figure, GroupFigure)]
@@ -279,42 +279,7 @@ def test_no_claim_speaks_without_records(figure):
 
 
 def random_records(figure, rng, iterate="last"):
-    """A record with any numbers for each method, hash function, number of bits and seed."""
-    spread = rng.choice([0.01, 8.0])  # of the losses: all nearly the same, or not at all
-    for group in figure.groups(TINY):
-        for method, run in group.members():
-            n, second = int(rng.integers(3, 30)), 10 ** rng.uniform(-2, 2)
-            steps = [
-                {
-                    "iteration": at,
-                    "loss": 1 + spread * rng.uniform(),
-                    "free_loss": rng.uniform(1, 9),
-                }
-                | {
-                    "violations": int(rng.integers(0, 3)),
-                    "accepted": bool(rng.integers(2) or not at),
-                }
-                | {"score": rng.uniform(), "skipped": int(rng.integers(0, 9))}
-                | {name: second * rng.uniform() for name in ("z_seconds", "h_seconds")}
-                | {"seconds": second * 10 ** rng.uniform(1, 6)}
-                for at in range(n)
-            ]
-            yield Record(
-                group.name,
-                method,
-                run.hash_function,
-                run.n_bits,
-                run.seed,
-                1 + spread * rng.uniform(),
-                {k: rng.uniform() for k in (10, 20)},
-                list(zip([0.1, 0.2, 0.8, 0.9], rng.uniform(size=4).tolist(), strict=True)),
-                rng.uniform(),
-                {part: rng.uniform(1, 6) for part in ("base", "query")},
-                steps,
-                rng.uniform(1, 50),
-                60,
-                iterate=iterate,
-            )
+    return made_records(figure.groups(TINY), rng, iterate)
 
 
 @pytest.mark.parametrize("figure", GROUP_FIGURES, ids=lambda figure: figure.name)
