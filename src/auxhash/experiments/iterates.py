@@ -81,15 +81,19 @@ def last_below_first(records: Records, mac: str, two_step: str) -> Outcome:
     )
 
 
+def progress(path: Sequence[float], part: int, parts: int) -> float:
+    """Share of the way down that is made in the first `part` of `parts` of the iterations."""
+    early = path[: 1 + part * (len(path) - 1) // parts]
+    return (path[0] - min(early)) / (path[0] - min(path))
+
+
 def progress_at_the_beginning(records: Records) -> Outcome:
     """Usually, half of the decrease in L(h) is made in the first half of the iterations."""
     paths = [losses(record) for record in mac_runs(records)]
     paths = [path for path in paths if len(path) > 2 and min(path) < path[0]]
     if not paths:
         return UNTESTED
-    early = [
-        (path[0] - min(path[: (len(path) + 1) // 2])) / (path[0] - min(path)) for path in paths
-    ]
+    early = [progress(path, 1, 2) for path in paths]
     holds, won = counted([share >= 0.5 for share in early], USUALLY, "runs")
     return holds, (
         f"The first half of the iterations makes {np.mean(early):.0%} of the way down on average; "
