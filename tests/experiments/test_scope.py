@@ -1,4 +1,4 @@
-"""Which cells a claim looks at, and how many of its cases were run."""
+"""The cells that a claim looks at, and how many of its cases were run."""
 
 import pytest
 
@@ -54,8 +54,8 @@ def test_cases_that_were_run():
     """A case counts with all methods that the claim looks at."""
     wanted = {("KSH", method, "linear", b) for method in ("MACcut", "MACquad") for b in (8, 16)}
     some = [record("MACcut", bits=b) for b in (8, 16)]
-    assert scope.run(wanted, some) == scope.Run(0, 2)
+    assert scope.run(wanted, some) == scope.Coverage(0, 2)
     assert str(scope.run(wanted, [*some, record("MACquad")])) == "1 of 2 cases"
     complete = [*some, record("MACquad"), record("MACquad", bits=16)]
-    assert scope.run(wanted, complete) == scope.Run(2, 2)
-    assert scope.run(set(), some) == scope.Run(0, 0)
+    assert scope.run(wanted, complete) == scope.Coverage(2, 2)
+    assert scope.run(set(), some) == scope.Coverage(0, 0)

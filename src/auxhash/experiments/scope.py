@@ -1,4 +1,4 @@
-"""Which cells a claim looks at: those without which its verdict would have other numbers.
+"""The cells that a claim looks at: those without which its verdict would have other numbers.
 
 Found on made records, as a claim is a function of records, and nothing else tells. A cell is the
 runs of a method with a hash function and a number of bits in a group; a case is its group, hash
@@ -18,15 +18,15 @@ from auxhash.experiments.groups import Group, Record
 from auxhash.experiments.scales import Scale
 from auxhash.mac.loop import Returned
 
-Cell = tuple[str, str, str, int]  # group, method, hash function, bits
-Case = tuple[str, str, int]  # group, hash function, bits
+MethodCell = tuple[str, str, str, int]  # group, method, hash function, bits
+CellCase = tuple[str, str, int]  # group, hash function, bits
 RANKS = (10, 20)
 FACTOR = 100.0  # that makes any number smaller, or larger, than all others
 
 
 @dataclass(frozen=True)
-class Run:
-    """How many of the cases that a claim looks at were run, with all methods that it looks at."""
+class Coverage:
+    """The number of cases that were run with all methods that a claim looks at, and of all."""
 
     cases: int
     planned: int
@@ -35,19 +35,19 @@ class Run:
         return f"{self.cases} of {self.planned} cases"
 
 
-def run(cells: Collection[Cell], records: Sequence[Record]) -> Run:
+def run(cells: Collection[MethodCell], records: Sequence[Record]) -> Coverage:
     """Count the cases of these cells, and those of which all cells have a record."""
     known = {record.key[:-1] for record in records}
-    cases: dict[Case, bool] = {}
+    cases: dict[CellCase, bool] = {}
     for cell in cells:
         group, _, kind, bits = cell
         case = group, kind, bits
         cases[case] = cases.get(case, True) and cell in known
-    return Run(sum(cases.values()), len(cases))
+    return Coverage(sum(cases.values()), len(cases))
 
 
 @lru_cache
-def of_figure(name: str, scale: Scale, methods: frozenset[str]) -> Mapping[str, set[Cell]]:
+def of_figure(name: str, scale: Scale, methods: frozenset[str]) -> Mapping[str, set[MethodCell]]:
     """`looked_at`, for the claims of the figure of that name."""
     figure = FIGURES[name]
     assert isinstance(figure, GroupFigure)
@@ -56,7 +56,7 @@ def of_figure(name: str, scale: Scale, methods: frozenset[str]) -> Mapping[str, 
 
 def looked_at(
     claims: Sequence[Claim], groups: Sequence[Group], methods: Collection[str]
-) -> dict[str, set[Cell]]:
+) -> dict[str, set[MethodCell]]:
     """The cells of these methods that each claim looks at, by its words.
 
     Those are the cells of a method, of a hash function and of a number of bits that it looks at.
