@@ -45,9 +45,9 @@ def test_the_best_of_some_is_about_all_of_them():
     ids=lambda figure: figure.name,
 )
 def test_every_claim_looks_at_some_run_of_mac_or_of_its_start(figure):
-    found = scope.of_figure(figure.name, TINY, MACS)
-    assert list(found) == [claim.words for claim in figure.claims]
-    assert all(found.values())
+    by_claim = scope.of_figure(figure.name, TINY, MACS)
+    assert list(by_claim) == [claim.words for claim in figure.claims]
+    assert all(by_claim.values())
 
 
 def test_cases_that_were_run():

@@ -68,7 +68,7 @@ def looked_at(
     records = [_times(r, 1 / FACTOR) if r.method in methods else r for r in made]
     before = judge(claims, records)
 
-    def found(part: Callable[[Record], bool]) -> set[str]:
+    def looking_at(part: Callable[[Record], bool]) -> set[str]:
         """The words of the claims that look at this part of the records."""
         without = [record for record in records if not part(record)]
         raised = [_times(r, FACTOR**2) if r.method in methods and part(r) else r for r in records]
@@ -84,7 +84,7 @@ def looked_at(
     fields = 1, 2, 3  # of a cell: method, hash function, bits
     parts = {(cell[0], at, cell[at]) for cell in wanted for at in fields}
     by_part = {
-        (group, at, value): found(partial(_in_part, group=group, at=at, value=value))
+        (group, at, value): looking_at(partial(_in_part, group=group, at=at, value=value))
         for group, at, value in parts
     }
     return {
