@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from auxhash.experiments import claims
+from auxhash.experiments import claims, iterates
 from auxhash.experiments.figures.figure import GroupFigure
 from auxhash.experiments.groups import TWO_STEP_OF, Record
 
@@ -34,7 +34,7 @@ HOLDS, FAILS, SO_FAR = "held", "not held", "so far "
 # A claim that goes on from one of these ("...") has the same reason, if no other names it; "DATA: "
 # before a claim is for that data set alone.
 REASONS: dict[str, list[str]] = json.loads((FOLDER / "reasons.json").read_text("utf-8"))
-SURE = re.compile("It can fail by|It cannot fail")
+SURE = re.compile("It can hardly fail|It can fail by|It cannot fail")
 NOTHING = "\N{EN DASH}"  # where there is no run
 NUMBER = r"[-+]?\d+(?:,\d{3})*(?:\.\d+)?%?(?: of \d+)?"
 
@@ -100,6 +100,7 @@ def tables() -> dict[Path, str]:
         "failed": listed([each for each in every if each.verdict == FAILS], True),
         "mixed": mixed([each for each in every if not each.verdict]),
         "gains": gains(),
+        "progress": progress(),
         "h-steps": h_steps(VERDICTS["_lines"](VERDICTS["DIFFERS"])),
     }
     return {FOLDER / f"{name}.md": table for name, table in made.items()}
@@ -255,6 +256,29 @@ def gains() -> str:
                 if set(cells) != {NOTHING}:
                     rows.append([link(name), _data(group), mac, *cells])
     return table(["figure", "data", "method", *COLUMNS.values()], rows)
+
+
+def progress() -> str:
+    """How far down L(h) is after a half and two thirds of the iterations, run by run, seed 0."""
+    by_run: dict[tuple[str, ...], dict[Kind, str]] = {}
+    for kind, run, halves in shares_of_progress():
+        shown = ", ".join(f"{share:.0%}" for share in halves) if halves else "does not fall"
+        by_run.setdefault(run, {})[kind] = shown
+    rows = [[*run, *(own.get(kind, NOTHING) for kind in COLUMNS)] for run, own in by_run.items()]
+    return table(["loss", "method", "function", "bits", *COLUMNS.values()], rows)
+
+
+def shares_of_progress() -> Iterator[tuple[Kind, tuple[str, ...], tuple[float, ...]]]:
+    """Each run of MAC in fig. 2: its setting, what it is, and the shares; none if L never fell."""
+    name = "sup-nestederr"
+    for kind, results in VERDICTS["results_of"](FIGURES[name], name).items():
+        for record in claims.mac_runs(results["records"]):
+            if record.seed == 0:
+                path = iterates.losses(record)
+                parts = ((1, 2), (2, 3)) if min(path) < path[0] else ()
+                shares = tuple(iterates.progress(path, *part) for part in parts)
+                run = record.group, record.method, record.hash_function, str(record.bits)
+                yield kind, run, shares
 
 
 REPEATING = ("sup-nestederr-freecodes", "run-time", "unsup-free", "unsup-entropy")  # same runs

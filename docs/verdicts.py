@@ -8,6 +8,8 @@ and by the same runs in the files of other figures. These runs had MAC's h step 
 returned the iterate of lowest L(h). figures.jsonl, of `python -m benchmarks figures`, has runs that
 they lack, and those of the paper's h step, "plain", which return the last iterate and have columns
 of their own; those of the sketch are in FIGURE-plain.json and FIGURE-plain-fixed.json.
+A verdict is preliminary, "so far", where planned runs of methods that its claim looks at are
+missing, and says how many of its cases were run with all of them.
 docs/summary.py makes the tables over all figures.
 A figure with panels on a second data set may have them in files of their own, FIGURE-DATA.json and
 FIGURE-DATA-fixed.json, and then in a second table.
@@ -25,7 +27,7 @@ from typing import Any
 
 import numpy as np
 
-from auxhash.experiments import claims, numbers
+from auxhash.experiments import claims, numbers, scope
 from auxhash.experiments.figures import FIGURES, maps, sketch
 from auxhash.experiments.figures.figure import Figure, GroupFigure, fewer_seeds, missing
 from auxhash.experiments.groups import PAPERS, TWO_STEP_OF, Group, PlannedRun, Record
@@ -55,6 +57,8 @@ EMPTY: dict[str, Any] = {"results": []}
 OUTDATED = ("runs are missing", f"in place of {PAPER.seeds}.")
 BEFORE = " --h-step monotone --iterate lowest"  # what the runs of files that do not say it had
 NOT_RUN = "**not run**"
+JUDGED = ("held", "not held")
+METHODS = frozenset((*PAPERS, *TWO_STEP_OF))  # whose runs can be missing
 
 Results = dict[Kind, dict[str, Any]]
 Rows = Sequence[dict[str, Any]]
@@ -132,7 +136,8 @@ def validation_claims(rows: Rows) -> list[claims.Verdict]:
             False,
             all(fewer),
             f"Fewer iterations in {' and '.join(saved)} (needed: all): a step is computed before "
-            "it is judged.",
+            "it is judged. Iterations say little of it, as mu alone nearly fixes how many there "
+            "are: it grows until Z = h(X), whether steps are ignored or not.",
         ),
     ]
 
@@ -323,46 +328,52 @@ def results_of(figure: Figure, name: str) -> Results:
             )
         elif isinstance(figure, GroupFigure) and (queued := of_queue(figure, name, kind)):
             results[kind] = queued
+        if kind in results and isinstance(figure, GroupFigure):
+            results[kind] = preliminary(figure, name, results[kind])
     return results
 
 
-def of_queue(figure: GroupFigure, name: str, kind: Kind) -> dict[str, Any]:
-    """Results out of figures.jsonl alone; none without a run of MAC.
+def preliminary(figure: GroupFigure, name: str, result: dict[str, Any]) -> dict[str, Any]:
+    """The result, with "so far" before its verdicts on claims of which planned runs are missing.
 
-    Verdicts that rest on fewer runs than with the monotone h step are preliminary: "so far".
+    Planned are those of seed 0. A claim of which no case was run stays "not tested".
     """
+    planned = {group.name for group in _panels(figure, name)}
+    looked_at = scope.of_figure(figure.name, SCALE, METHODS)
+    verdicts = []
+    for verdict in result["verdicts"]:
+        cells = {cell for cell in looked_at[verdict["claim"]] if cell[0] in planned}
+        run = scope.run(cells, result["records"])
+        early = run.cases < run.planned and verdict["verdict"] in JUDGED
+        so_far = {"verdict": f"so far {verdict['verdict']}", "cases": str(run)}
+        verdicts.append(verdict | so_far if early else verdict)
+    return result | {"verdicts": verdicts}
+
+
+def _panels(figure: GroupFigure, name: str) -> list[Group]:
+    """The groups of a figure, or those on the data set that the name ends with."""
     panels = [data for data in APART if name.endswith(data)]
-    groups = [
+    return [
         group
         for group in figure.groups(SCALE)
         if (group.data.name in panels if panels else group.data.name not in APART)
     ]
+
+
+def of_queue(figure: GroupFigure, name: str, kind: Kind) -> dict[str, Any]:
+    """Results out of figures.jsonl alone; none without a run of MAC."""
+    groups = _panels(figure, name)
     records = _of_other_figures(groups, kind)
     macs = [record for record in records if record.method in PAPERS]
     if not macs:
         return {}
     seeds = f"{len({record.seed for record in macs})} of {SCALE.seeds} seeds of MAC were run."
-    verdicts = _written(claims.judge(figure.claims, _alike(records)))
-    waiting = _waiting(figure, _of_other_figures(groups, (kind[0], "monotone")), records)
-    verdicts = [
-        v | {"verdict": f"so far {v['verdict']}"} if v["claim"] in waiting else v for v in verdicts
-    ]
     return {
         "command": QUEUE,
         "notes": list(filter(None, [seeds, _missing(_with_methods(groups, PAPERS), macs)])),
-        "verdicts": verdicts,
+        "verdicts": _written(claims.judge(figure.claims, _alike(records))),
         "records": records,
     }
-
-
-def _waiting(
-    figure: GroupFigure, complete: Sequence[Record], records: Sequence[Record]
-) -> set[str]:
-    """The claims that runs say something about which are complete, but not among the records."""
-    known = {record.key for record in records}
-    fewer = [record for record in complete if record.key in known]
-    both = (claims.judge(figure.claims, _alike(each)) for each in (complete, fewer))
-    return {a.words for a, b in zip(*both, strict=True) if a.numbers != b.numbers}
 
 
 def _written(verdicts: Sequence[claims.Verdict]) -> list[dict[str, str]]:
@@ -473,16 +484,21 @@ def stored(
 
 
 def _stands(earlier: dict[str, Any] | None, before: claims.Verdict, after: claims.Verdict) -> bool:
-    """Return True if the earlier verdict on a claim still stands."""
+    """Return True if the earlier verdict on a claim still stands.
+
+    It does where the file lacks the numbers by which it was judged; but a test that looks at them,
+    and finds that they cannot tell, replaces it.
+    """
     if earlier is None or claims.UNTESTED[1] in earlier["numbers"]:
         return False
     unchanged = (before.holds, before.numbers) == (after.holds, after.numbers)
-    return after.holds is None or (unchanged and _form(earlier["numbers"]) == _form(after.numbers))
+    lacking = after.holds is None and after.numbers.endswith((claims.UNTESTED[1], claims.REST))
+    return lacking or (unchanged and _form(earlier["numbers"]) == _form(after.numbers))
 
 
 def _form(numbers: str) -> list[str]:
     """The words of a sentence: those of another test, or of an older form of it, are others."""
-    return re.findall("[a-z]{3,}", re.sub(r"\(.*?\)", "", numbers))
+    return re.findall("[a-z]{3,}", re.sub(r"\((?!needed: ).*?\)", "", numbers))
 
 
 def _alike(records: Sequence[Record]) -> list[Record]:
@@ -559,7 +575,10 @@ def _named(kinds: list[Kind]) -> str:
 def _cell(results: Results, column: Kind, claim: str) -> str:
     verdicts = results.get(column, {"verdicts": []})["verdicts"]
     known = next((verdict for verdict in verdicts if verdict["claim"] == claim), None)
-    return NOT_RUN if known is None else f"**{known['verdict']}**. {known['numbers']}"
+    if known is None:
+        return NOT_RUN
+    cases = f" ({known['cases']})" if "cases" in known else ""
+    return f"**{known['verdict']}**{cases}. {known['numbers']}"
 
 
 def _line(cells: list[str]) -> str:

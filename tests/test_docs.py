@@ -5,6 +5,7 @@ import importlib.util
 import re
 import runpy
 import tomllib
+from dataclasses import replace
 from itertools import product
 from pathlib import Path
 from types import SimpleNamespace
@@ -13,7 +14,7 @@ import numpy as np
 import pytest
 
 from auxhash.cli import main
-from auxhash.experiments import scales
+from auxhash.experiments import iterates, scales, scope
 from auxhash.experiments.figures.figure import GroupFigure
 from auxhash.mac.loop import H_STEPS
 from benchmarks import bits, figures, hstep, maps, neighbors, queries, setting
@@ -173,6 +174,18 @@ def test_verdicts_are_those_of_the_results():
         assert f"{{include}} results/{path.name}" in text
 
 
+def test_every_verdict_says_what_was_needed():
+    """In every setting, and outside of the figures; those that cannot be told need nothing."""
+    made = script("verdicts")
+    judged = 0
+    for path in made["tables"]():
+        text = path.read_text("utf-8") if path.stem != "h-steps" else ""
+        for numbers in re.findall(r"\*\*(?:so far )?(?:not )?held\*\*(.*?)\|", text):
+            assert "(needed: " in numbers, (path.name, numbers)
+            judged += 1
+    assert judged > 400
+
+
 def test_missing_runs_are_those_of_the_queue():
     made = script("verdicts")
     names = [n for n, one in made["FIGURES"].items() if isinstance(one, GroupFigure)]
@@ -212,7 +225,6 @@ def test_what_the_answer_says_is_so():
     for monotone, plain in (one, other):
         assert 1.5 <= plain / monotone <= 3  # "about twice as much"
     assert min(one / other) >= 3  # "much" in one order, "little" in random order
-    assert not [name for name, _ in falls if "sift" in name]  # "not run on SIFT"
     digits = [pair for (name, _), own in falls.items() if name == "infinite-mnist" for pair in own]
     monotone, plain = np.mean(digits, axis=0)
     assert plain / monotone >= 1.5  # "no less than that"
@@ -221,6 +233,35 @@ def test_what_the_answer_says_is_so():
     assert sum(by_plain) >= 3  # "several claims hold that fail otherwise"
     quad = [own for (name, words), own in verdicts.items() if "MACquad than" in words]
     assert quad == ["not held"]  # "next to nothing to gain"
+
+
+def test_what_is_said_of_progress_is_so():
+    """Under "When the codes begin to move", of every run of figure 2."""
+    late, not_early = [], set()
+    for (_, h_step), run, shares in script("summary")["shares_of_progress"]():
+        loss, method, function, n_bits = run
+        half = shares[0] if shares else 0.0
+        if method == "MACquad":
+            assert half < 0.2  # "less than a fifth"
+        elif (loss, n_bits) == ("eSPLH", "16"):
+            late.append(half)
+        elif loss == "KSH" and half < 0.5:
+            not_early.add((function, n_bits, h_step))
+    assert max(late) <= 0.5  # "no more than half"
+    assert not_early == {("linear", "16", "plain")}
+
+
+def test_what_is_said_of_the_last_steps_is_so():
+    """Under "Refused steps come in a row"."""
+    made, words = script("verdicts"), "Validation: in the end it skips all remaining mu"
+    results = made["results_of"](made["FIGURES"]["sup-nestederr"], "sup-nestederr")
+    for (_, h_step), result in results.items():
+        macs = [record for record in result["records"] if record.method == "MACcut"]
+        holds, numbers = iterates.skips_the_rest(macs)
+        assert holds is (True if h_step == "plain" else None)
+        won, runs = re.findall(r"(\d+) of (\d+) runs", numbers)[0] if holds else (0, 1)
+        assert int(won) < int(runs)  # "not in all runs"
+        assert words in {verdict["claim"] for verdict in result["verdicts"]}
 
 
 def test_numbers_of_several_settings_make_one_sentence():
@@ -309,11 +350,21 @@ def test_claims_outside_of_the_figures_can_fail():
 
 
 def test_both_readings_of_mu_were_run_in_all_that_the_page_names():
-    """With 16 and 32 bits, both functions and both orders, by both h steps."""
-    runs = {(r["way"], r["function"], r["bits"], r["h_step"]) for r in read(hstep.FILE)}
+    """With 16 and 32 bits, both functions and both orders, by both h steps, with 2,000 points."""
+    keys = "way", "function", "bits", "h_step", "points"
+    runs = {tuple(row[key] for key in keys) for row in read(hstep.FILE)}
     for way in ("MACcut, one order", "MACcut, random order"):
         for reading in (way, f"{way}, to the letter"):
-            assert runs >= set(product([reading], ["linear", "rbf"], [16, 32], H_STEPS))
+            assert runs >= set(product([reading], ["linear", "rbf"], [16, 32], H_STEPS, [2_000]))
+    # With 10,000 points: one case alone, beside what differs, with three seeds.
+    assert not [run for run in runs if "to the letter" in run[0] and run[-1] != 2_000]
+    large = {way for way, *_, points in runs if points == 10_000}
+    assert large == {"MACHash, no refinement", "MACHash, refined"}
+    made = script("verdicts")
+    differs = {(row["change"], row["seed"]) for row in made["_lines"](made["DIFFERS"])}
+    for both in made["CHANGED_MU"].values():
+        assert {seed for change, seed in differs if change == both[1]} == {0, 1, 2}
+        assert {(change, seed) for change in both for seed in range(3)} <= differs
 
 
 LOWER = "MACcut reduces the loss more than cut, in all cases"
@@ -359,6 +410,28 @@ def test_runs_of_the_queue_have_columns_of_their_own(monkeypatch):
     other = made["FIGURES"]["sup-comparison"]  # which shows the same run
     assert ("fixed", "plain") in made["results_of"](other, "sup-comparison")
     assert ("fixed", "plain") not in made["results_of"](other, "sup-comparison-infinite-mnist")
+
+
+def test_verdicts_are_preliminary_where_planned_runs_are_missing():
+    """Of the methods that the claim is about; the verdict says how many cases were run."""
+    made = script("verdicts")
+    figure = made["FIGURES"]["unsup-nestederr1"]
+    groups = [replace(group, seeds=1) for group in figure.groups(made["SCALE"])]
+    records = list(scope.made_records(groups, np.random.default_rng(0)))
+    words = ("Here MACquad outperforms MACcut", "Here quad outperforms cut")
+    verdicts = [{"claim": claim, "verdict": "held", "numbers": "Yes."} for claim in words]
+
+    def judged(records):
+        result = {"verdicts": verdicts, "records": records}
+        return made["preliminary"](figure, figure.name, result)["verdicts"]
+
+    assert judged(records) == verdicts
+    few = [record for record in records if record.method != "MACquad" or record.bits == 8]
+    first, second = judged(few)
+    assert (first["verdict"], first["cases"]) == ("so far held", "2 of 8 cases")
+    assert second == verdicts[1]
+    shown = made["_cell"]({("fixed", "plain"): {"verdicts": [first]}}, ("fixed", "plain"), words[0])
+    assert shown == "**so far held** (2 of 8 cases). Yes."
 
 
 def test_the_same_runs_of_other_figures_are_judged():

@@ -7,8 +7,8 @@ from auxhash.experiments import claims
 from auxhash.experiments.claims import UNTESTED, Claim, judge
 from auxhash.experiments.figures import EVERY, FIGURES
 from auxhash.experiments.figures.figure import GroupFigure
-from auxhash.experiments.groups import Record
 from auxhash.experiments.scales import TINY
+from auxhash.experiments.scope import made_records
 from tests.experiments.made import outcome, record
 
 GROUP_FIGURES = [figure for figure in FIGURES.values() if isinstance(figure, GroupFigure)]
@@ -86,9 +86,13 @@ def test_better_retrieval_wants_precision_and_recall():
 
 def test_close_curve():
     test = claims.close_curve("MACquad", "MACcut")
-    assert outcome(test, curve("MACquad", 0.3, 0.3), curve("MACcut", 0.31, 0.31)) is True
-    assert outcome(test, curve("MACquad", 0.3, 0.3), curve("MACcut", 0.4, 0.4)) is False
-    assert outcome(test, record("MACquad")) is None
+    far = [curve("cut", 0.2, 0.2), curve("quad", 0.28, 0.28)]
+    near = [curve("cut", 0.3, 0.3), curve("quad", 0.304, 0.304)]
+    quad, cut = curve("MACquad", 0.3, 0.3), curve("MACcut", 0.31, 0.31)
+    assert outcome(test, *far, quad, cut) is True
+    assert outcome(test, *far, quad, curve("MACcut", 0.4, 0.4)) is False
+    assert outcome(test, *near, quad, cut) is False  # the starts were nearer
+    assert outcome(test, quad, cut) is None
 
 
 def test_drops_at_both_ends():
@@ -178,8 +182,20 @@ def test_end_up_similar():
 
 def test_close_precision():
     test = claims.close_precision("MACquad", "MACcut")
-    assert outcome(test, record("MACquad", p=0.51), record("MACcut")) is True
-    assert outcome(test, record("MACquad", p=0.6), record("MACcut")) is False
+
+    def ends(cut, quad, mac_cut, mac_quad):
+        values = {"cut": cut, "quad": quad, "MACcut": mac_cut, "MACquad": mac_quad}
+        return [record(name, p=p) for name, p in values.items()]
+
+    assert outcome(test, *ends(0.4, 0.45, 0.5, 0.51)) is True
+    assert outcome(test, *ends(0.4, 0.55, 0.5, 0.6)) is False  # nearer, but far all the same
+    # Any start would do for a tolerance in itself: these were as near before.
+    assert outcome(test, *ends(0.5, 0.504, 0.503, 0.508)) is False
+    # Nearer than before, but by far less than they are still apart.
+    assert outcome(test, *ends(0.5, 0.51, 0.502, 0.511)) is False
+    message = test(ends(0.5, 0.51, 0.502, 0.511))[1]
+    assert "in 0 of 2 cases, k by k (needed: two thirds)" in message
+    assert test(ends(0.4, 0.45, 0.5, 0.51)[2:]) == UNTESTED  # without the starts
     assert outcome(test, record("MACcut")) is None
 
 
@@ -263,42 +279,7 @@ def test_no_claim_speaks_without_records(figure):
 
 
 def random_records(figure, rng, iterate="last"):
-    """A record with any numbers for each method, hash function, number of bits and seed."""
-    spread = rng.choice([0.01, 8.0])  # of the losses: all nearly the same, or not at all
-    for group in figure.groups(TINY):
-        for method, run in group.members():
-            n, second = int(rng.integers(3, 30)), 10 ** rng.uniform(-2, 2)
-            steps = [
-                {
-                    "iteration": at,
-                    "loss": 1 + spread * rng.uniform(),
-                    "free_loss": rng.uniform(1, 9),
-                }
-                | {
-                    "violations": int(rng.integers(0, 3)),
-                    "accepted": bool(rng.integers(2) or not at),
-                }
-                | {"score": rng.uniform(), "skipped": int(rng.integers(0, 9))}
-                | {name: second * rng.uniform() for name in ("z_seconds", "h_seconds")}
-                | {"seconds": second * 10 ** rng.uniform(1, 6)}
-                for at in range(n)
-            ]
-            yield Record(
-                group.name,
-                method,
-                run.hash_function,
-                run.n_bits,
-                run.seed,
-                1 + spread * rng.uniform(),
-                {k: rng.uniform() for k in (10, 20)},
-                list(zip([0.1, 0.2, 0.8, 0.9], rng.uniform(size=4).tolist(), strict=True)),
-                rng.uniform(),
-                {part: rng.uniform(1, 6) for part in ("base", "query")},
-                steps,
-                rng.uniform(1, 50),
-                60,
-                iterate=iterate,
-            )
+    return made_records(figure.groups(TINY), rng, iterate)
 
 
 @pytest.mark.parametrize("figure", GROUP_FIGURES, ids=lambda figure: figure.name)
@@ -312,6 +293,12 @@ def test_every_claim_fails_for_some_numbers(figure):
         if not unbroken:
             return
     pytest.fail(f"no numbers make these fail: {unbroken}")
+
+
+@pytest.mark.parametrize("figure", GROUP_FIGURES, ids=lambda figure: figure.name)
+def test_every_verdict_says_what_was_needed(figure):
+    for verdict in judge(figure.claims, list(random_records(figure, np.random.default_rng(0)))):
+        assert "(needed: " in verdict.numbers, verdict.words
 
 
 @pytest.mark.parametrize("iterate", ["lowest", "last"])
@@ -330,7 +317,8 @@ def test_verdicts_that_the_algorithm_makes_sure_of_say_so(iterate):
     rng = np.random.default_rng(0)
     for figure in GROUP_FIGURES:
         for verdict in judge(figure.claims, list(random_records(figure, rng, iterate))):
-            says_so = "It can fail by" in verdict.numbers or "It cannot fail" in verdict.numbers
+            words = "It can hardly fail", "It can fail by", "It cannot fail"
+            says_so = any(each in verdict.numbers for each in words)
             assert says_so is (verdict.words in sure)
 
 

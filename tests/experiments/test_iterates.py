@@ -95,9 +95,10 @@ def test_where_h_does_not_change_nothing_is_said_about_its_steps():
     assert outcome(iterates.skips_the_rest, frozen) is None
     # The last that changed h was ignored; those after it, with violations, are taken by default.
     refused = scores(0.5, 0.6, 0.4, 0.6, 0.6, accepted=[True, True, False, True, True])
-    assert outcome(iterates.skips_the_rest, refused) is True
+    assert outcome(iterates.skips_the_rest, refused) is None
     assert outcome(iterates.next_mu_works, refused) is None
     assert "for 50% of the iterations" in iterates.skips_the_rest([refused])[1]
+    assert "It cannot be told in 1 run: near the end" in iterates.skips_the_rest([refused])[1]
 
 
 def test_the_next_mu():
@@ -111,10 +112,19 @@ def test_the_next_mu():
 
 def test_whether_the_last_steps_are_skipped():
     test = iterates.skips_the_rest
-    to_the_end = scores(0.5, 0.6, 0.5, 0.6, accepted=[True, True, False, True])
-    in_between = scores(0.5, 0.4, 0.6, 0.6, accepted=[True, False, True, True])
+    to_the_end = scores(0.5, 0.6, 0.5, 0.4, 0.6, accepted=[True, True, False, False, True])
+    in_between = scores(0.5, 0.4, 0.3, 0.6, 0.6, accepted=[True, False, False, True, True])
+    once = scores(0.5, 0.4, 0.6, 0.3, 0.6, accepted=[True, False, True, False, True])
     assert outcome(test, to_the_end) is True
     assert outcome(test, in_between) is False
+    assert outcome(test, once) is False  # a single one is not the rest
+    unjudged = scores(0.5, 0.4, 0.5, 0.4, 0.5, accepted=[True, False, True, False, True])
+    assert outcome(test, unjudged) is None  # between the two nothing was judged
+    moving = scores(0.5, 0.6, 0.5, 0.4, accepted=[True, True, False, False])
+    assert outcome(test, moving) is True  # to the last
+    holds, numbers = test([to_the_end, unjudged])
+    assert holds is True
+    assert "in 1 of 1 runs (needed: two thirds). It cannot be told in 1 run:" in numbers
     assert outcome(test, record("cut")) is None
 
 

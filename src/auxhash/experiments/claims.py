@@ -15,7 +15,7 @@ from typing import Any, Concatenate, NamedTuple, ParamSpec
 import numpy as np
 from scipy.stats import spearmanr
 
-from auxhash.experiments.groups import PAPERS, Record
+from auxhash.experiments.groups import PAPERS, TWO_STEP_OF, Record
 
 Records = Sequence[Record]
 Outcome = tuple[bool | None, str]
@@ -28,6 +28,8 @@ ALWAYS, NEARLY_ALWAYS, USUALLY, OFTEN = 1.0, 0.9, 2 / 3, 1 / 3
 WORDS = {ALWAYS: "all", NEARLY_ALWAYS: "nine tenths", USUALLY: "two thirds", OFTEN: "a third"}
 
 UNTESTED: Outcome = (None, "This run has no numbers for it.")
+REST = "The rest of the claim was not run."
+START_OF = {mac: two_step for two_step, mac in TWO_STEP_OF.items()}
 
 
 @dataclass(frozen=True)
@@ -101,15 +103,16 @@ def every(*tests: Test) -> Test:
         holds = False if False in outcomes else None if None in outcomes else True
         tested = [numbers for outcome, numbers in results if outcome is not None]
         if tested and None in outcomes:
-            tested.append("The rest of the claim was not run.")
+            tested.append(REST)
         return holds, " ".join(dict.fromkeys(tested or [UNTESTED[1]]))
 
     return test
 
 
 LOWEST_RETURNED = (
-    "It can fail by a tie alone where MAC returns the iterate of lowest L(h): its start is one of "
-    "them."
+    "It can hardly fail: MAC returns the iterate of lowest L(h), and its start is one of them. But "
+    "it compares them on the pairs that it learns from, and L here is of all pairs, those of the "
+    "points held out, too."
 )
 STEPS_REFUSED = "It cannot fail: a step that would lower this precision is ignored."
 CUTS_EXACT = "It can fail by a fault of the program alone: graph cuts find the minimum of a block."
@@ -153,19 +156,19 @@ def lower_loss(records: Records, a: str, b: str, share: float = ALWAYS) -> Outco
     )
 
 
-LARGE = 1.0  # percent of the loss
+MIN_LOSS_GAIN_PERCENT = 1.0
 
 
 @parametrized
 def much_lower_loss(records: Records, a: str, b: str) -> Outcome:
-    """L(h) of a below that of b in all cases, and by LARGE percent on average."""
+    """L(h) of a below that of b in all cases, and by MIN_LOSS_GAIN_PERCENT on average."""
     pairs = paired(records, a, b, lambda r: r.loss)
     if not pairs:
         return UNTESTED
     gains = [(1 - pair.a / pair.b) * 100 for pair in pairs]
-    return bool(min(gains) > 0 and np.mean(gains) >= LARGE), (
-        f"L of {a} is {np.mean(gains):.2f}% below {b} on average (needed: {LARGE:g}%), "
-        f"{min(gains):.2f}% at worst (needed: above 0)."
+    return bool(min(gains) > 0 and np.mean(gains) >= MIN_LOSS_GAIN_PERCENT), (
+        f"L of {a} is {np.mean(gains):.2f}% below {b} on average (needed: "
+        f"{MIN_LOSS_GAIN_PERCENT:g}%), {min(gains):.2f}% at worst (needed: above 0)."
     )
 
 
@@ -211,8 +214,8 @@ def _better(what: str, pairs: Sequence[Pair], b: str, step: str, share: float) -
 
 @parametrized
 def close_curve(records: Records, a: str, b: str) -> Outcome:
-    """Precision over recall of the two differs by CLOSE at most, on average."""
-    return _close(f"Precision of {a} and {b} at equal recall", _at_recalls(records, a, b))
+    """Precision over recall of two MACs ends up close, as that of `close_precision`."""
+    return _close(records, f"Precision of {a} and {b} at equal recall", (a, b), _at_recalls)
 
 
 def better_retrieval(a: str, b: str, share: float = NEARLY_ALWAYS) -> Test:
@@ -235,12 +238,12 @@ def drops_at_both_ends(records: Records) -> Outcome:
     )
 
 
-MARGIN = 0.05  # in precision
+MIN_PRECISION_LEAD = 0.05
 
 
 @parametrized
 def large_margin(records: Records, ours: Sequence[str], others: Sequence[str]) -> Outcome:
-    """The best of ours above the best of the others by MARGIN, in a third of cases and k."""
+    """The best of ours leads the best other by MIN_PRECISION_LEAD, in a third of cases and k."""
     gains = []
     for case in _by_case_and_rank(records):
         mine = [case[name] for name in ours if name in case]
@@ -249,10 +252,10 @@ def large_margin(records: Records, ours: Sequence[str], others: Sequence[str]) -
             gains.append(max(mine) - max(rest))
     if not gains:
         return UNTESTED
-    holds, won = counted([gain >= MARGIN for gain in gains], OFTEN, "cases, k by k")
+    holds, won = counted([gain >= MIN_PRECISION_LEAD for gain in gains], OFTEN, "cases, k by k")
     return holds, (
-        f"The better of {' and '.join(ours)} is ahead of the best other by {MARGIN} in {won}; by "
-        f"{np.mean(gains):+.3f} on average, {max(gains):+.3f} at best."
+        f"The better of {' and '.join(ours)} is ahead of the best other by {MIN_PRECISION_LEAD} "
+        f"in {won}; by {np.mean(gains):+.3f} on average, {max(gains):+.3f} at best."
     )
 
 
@@ -305,10 +308,11 @@ def only_ones_ahead(
             lines.append(f"{group}, {every[0].bits} bits: {', '.join(listed)}")
     if not holds:
         return UNTESTED
-    return all(holds), f"Mean precision against {of}. {'; '.join(lines)}."
+    needed = f"above 0 for {' and '.join(ours)}, and for no other"
+    return all(holds), f"Mean precision less that of {of} (needed: {needed}), {'; '.join(lines)}."
 
 
-SIMILAR = 0.05  # of the loss, at most
+MAX_LOSS_APART = 0.05  # as a share of one of the two
 
 
 def end_up_similar(records: Records) -> Outcome:
@@ -320,47 +324,73 @@ def end_up_similar(records: Records) -> Outcome:
         return UNTESTED
     after = [abs(pair.a / pair.b - 1) for pair in ends]
     before = [abs(starts[pair.case].a / starts[pair.case].b - 1) for pair in ends]
-    # The scale is what MAC gains: a tolerance beyond that would call any start similar, too.
     gains = [
         max(1 - pair.a / starts[pair.case].a, 1 - pair.b / starts[pair.case].b) for pair in ends
     ]
-    agree = [x < y and x <= gain for x, y, gain in zip(after, before, gains, strict=True)]
-    holds, nearer = counted(agree, USUALLY)
-    return holds and max(after) <= SIMILAR, (
+    holds, nearer = _nearer(after, before, gains)
+    return holds and max(after) <= MAX_LOSS_APART, (
         f"L of the two differs by {np.mean(after):.1%} on average and {max(after):.1%} at most "
-        f"(needed: {SIMILAR:.0%}), after {np.mean(before):.1%} between quad and cut; nearer than "
-        f"those, and by no more than MAC gains ({np.mean(gains):.1%} on average), in {nearer}."
+        f"(needed: {MAX_LOSS_APART:.0%}), after {np.mean(before):.1%} between quad and cut; nearer "
+        f"than those, and by no more than MAC gains ({np.mean(gains):.1%} on average), in {nearer}."
     )
 
 
+def _nearer(
+    after: Sequence[float], before: Sequence[float], gains: Sequence[float], of: str = "cases"
+) -> tuple[bool, str]:
+    """Return whether two MACs are usually nearer than their starts, and than either of them moved.
+
+    The scale is what MAC gains: a tolerance beyond that would call any start similar, too.
+    """
+    agree = [x < y and x <= gain for x, y, gain in zip(after, before, gains, strict=True)]
+    return counted(agree, USUALLY, of)
+
+
 def start_apart(records: Records) -> Outcome:
-    """L of quad and cut, where the two MACs start, differs by more than SIMILAR on average."""
+    """L of quad and cut, where the two MACs start, differs by over MAX_LOSS_APART on average."""
     starts = paired(records, "quad", "cut", lambda r: r.loss)
     if not starts:
         return UNTESTED
     apart = [abs(pair.a / pair.b - 1) for pair in starts]
-    return bool(np.mean(apart) > SIMILAR), (
+    return bool(np.mean(apart) > MAX_LOSS_APART), (
         f"L of quad and cut differs by {np.mean(apart):.1%} on average (needed: more than "
-        f"{SIMILAR:.0%}), {max(apart):.1%} at most."
+        f"{MAX_LOSS_APART:.0%}), {max(apart):.1%} at most."
     )
 
 
-CLOSE = 0.02  # in precision
+MAX_PRECISION_APART = 0.02
 
 
 @parametrized
 def close_precision(records: Records, a: str, b: str) -> Outcome:
-    """Precision of the two differs by CLOSE at most, on average over cases and k."""
-    return _close(f"Precision of {a} and {b}", at_ranks(records, a, b))
+    """Precision of two MACs: nearer than that of their starts, and than either of them moved.
+
+    Usually, over cases and k; and MAX_PRECISION_APART at most, on average.
+    """
+    return _close(records, f"Precision of {a} and {b}", (a, b), at_ranks)
 
 
-def _close(what: str, pairs: Sequence[Pair]) -> Outcome:
-    if not pairs:
+def _close(
+    records: Records,
+    what: str,
+    macs: tuple[str, str],
+    compared: Callable[[Records, str, str], list[Pair]],
+) -> Outcome:
+    one, other = (START_OF[mac] for mac in macs)
+    starts = {pair.case: pair for pair in compared(records, one, other)}
+    ends = [pair for pair in compared(records, *macs) if pair.case in starts]
+    if not ends:
         return UNTESTED
-    apart = [abs(pair.a - pair.b) for pair in pairs]
-    return bool(np.mean(apart) <= CLOSE), (
-        f"{what} differs by {np.mean(apart):.3f} on average (needed: {CLOSE}), {max(apart):.3f} at "
-        "most."
+    after = [abs(pair.a - pair.b) for pair in ends]
+    before = [abs(starts[pair.case].a - starts[pair.case].b) for pair in ends]
+    gains = [max(pair.a - starts[pair.case].a, pair.b - starts[pair.case].b) for pair in ends]
+    step = "recall by recall" if compared is _at_recalls else "k by k"
+    holds, nearer = _nearer(after, before, gains, f"cases, {step}")
+    return bool(holds and np.mean(after) <= MAX_PRECISION_APART), (
+        f"{what} differs by {np.mean(after):.3f} on average (needed: {MAX_PRECISION_APART}) and "
+        f"{max(after):.3f} at most, after {np.mean(before):.3f} between {one} and {other}; nearer "
+        f"than those, and by no more than MAC gains ({np.mean(gains):+.3f} on average), in "
+        f"{nearer}."
     )
 
 
@@ -370,12 +400,9 @@ def trains_faster(records: Records, a: str, b: str) -> Outcome:
     pairs = paired(records, a, b, lambda r: r.seconds)
     if not pairs:
         return UNTESTED
-    won = sum(pair.a < pair.b for pair in pairs)
+    holds, won = counted([pair.a < pair.b for pair in pairs], ALWAYS)
     one, other = (float(np.mean(values)) for values in zip(*[p[1:] for p in pairs], strict=True))
-    return won == len(pairs), (
-        f"{a} faster than {b} in {won} of {len(pairs)} cases; {one:.1f} s against "
-        f"{other:.1f} s on average."
-    )
+    return holds, (f"{a} faster than {b} in {won}; {one:.1f} s against {other:.1f} s on average.")
 
 
 @parametrized
@@ -404,9 +431,9 @@ def low_precision(records: Records, method: str) -> Outcome:
     }
     if not ranks:
         return UNTESTED
-    low = sum(rank > count / 2 for rank, count in ranks.values())
+    holds, low = counted([r > n / 2 for r, n in ranks.values()], USUALLY, "numbers of bits")
     places = ", ".join(f"{r} of {n} at {bits} bits" for bits, (r, n) in ranks.items())
-    return enough(low, len(ranks), USUALLY), f"{method}'s place in precision: {places}."
+    return holds, f"{method} is in the lower half of precision at {low}: {places}."
 
 
 @parametrized

@@ -30,7 +30,8 @@ def maccut(
             wide as the first 300 points are apart on average), the paper's two.
         loss: "ksh" or "esplh", the paper's two.
         order: of the blocks, in which the paper is silent: "then proceed with the next block".
-            "fixed" takes the classes in turn, "random" in another order for every bit.
+            "fixed" takes the classes in turn, "random" in another order for every bit, as the
+            program of FastHash's authors does, which starts from codes of all +1, not random ones.
         validation: as for `MACHash`; None for none.
         others: further parameters of `MACHash`, such as n_jobs; they replace what is set here.
     """

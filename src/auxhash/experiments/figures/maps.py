@@ -147,7 +147,9 @@ def verdicts(every: Cases) -> list[Verdict]:
                 f"Learnt together with the map, F has a lower E(F(X)) {words} onto the free map",
                 True,
                 won == len(E) if E else None,
-                f"In {won} of {len(E)} cases. {'; '.join(pairs)}." if E else claims.UNTESTED[1],
+                f"In {won} of {len(E)} cases (needed: all). {'; '.join(pairs)}."
+                if E
+                else claims.UNTESTED[1],
             )
         )
     ends = [facts["history"][-1]["distance"] for facts in paths.values()]
@@ -158,8 +160,8 @@ def verdicts(every: Cases) -> list[Verdict]:
             "Z and F(X) agree at the end of the path",
             True,
             agree == len(ends) if ends else None,
-            f"In {agree} of {len(ends)} cases their distance is at most {TOL:.0%} of the map's "
-            f"size; the largest is {max(ends):.1%}."
+            f"In {agree} of {len(ends)} cases (needed: all) their distance is at most {TOL:.0%} of "
+            f"the map's size; the largest is {max(ends):.1%}."
             if ends
             else claims.UNTESTED[1],
         ),

@@ -260,8 +260,8 @@ def verdicts(every: Sequence[Facts]) -> list[Verdict]:
 
     def verdict(words: str, count: int, needed: float, detail: str, ours: bool = False) -> Verdict:
         holds = claims.enough(count, n, needed) if n else None
-        numbers = f"In {count} of {n} problems. {detail}" if n else claims.UNTESTED[1]
-        return Verdict(words, ours, holds, numbers)
+        won = f"In {count} of {n} problems (needed: {claims.WORDS[needed]})."
+        return Verdict(words, ours, holds, f"{won} {detail}".rstrip() if n else claims.UNTESTED[1])
 
     def excess(name: str) -> str:
         above = np.mean(E[name] / E["optimal"] - 1) if n else 0.0
@@ -272,32 +272,31 @@ def verdicts(every: Sequence[Facts]) -> list[Verdict]:
             "The free codes cannot be produced by a hash function",
             int((E["optimal"] > lowest + TOL).sum()),
             claims.USUALLY,
-            "Needed: two thirds.",
+            "",
         ),
         verdict(
             "The two-step codes are not those of the optimal hash function",
             int((E["two-step"] > E["optimal"] + TOL).sum()),
             claims.USUALLY,
-            f"Needed: two thirds. {excess('two-step')}",
+            excess("two-step"),
         ),
         verdict(
             "Nor are the realizable codes nearest to the free codes",
             int((E["nearest realizable"] > E["optimal"] + TOL).sum()),
             claims.USUALLY,
-            f"Needed: two thirds. {excess('nearest realizable')}",
+            excess("nearest realizable"),
         ),
         verdict(
             "MAC finds a better hash function than two-step hashing",
             int((E["MAC"] < E["two-step"] - TOL).sum()),
             claims.USUALLY,
-            f"Needed: two thirds. Worse in {int((E['MAC'] > E['two-step'] + TOL).sum())}. "
-            f"{excess('MAC')}",
+            f"Worse in {int((E['MAC'] > E['two-step'] + TOL).sum())}. {excess('MAC')}",
         ),
         verdict(
             "MAC finds the optimum",
             int((E["MAC"] <= E["optimal"] + TOL).sum()),
             claims.USUALLY,
-            f"Needed: two thirds. Two-step: {int((E['two-step'] <= E['optimal'] + TOL).sum())}.",
+            f"Two-step: {int((E['two-step'] <= E['optimal'] + TOL).sum())}.",
             ours=True,
         ),
     ]
