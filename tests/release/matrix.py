@@ -2,8 +2,8 @@
 
 Each cell is `make test` with the newest dependencies, and `make test-alone`, which has no style and
 no types, with the lowest or for a part, in an environment of its own, which is removed afterwards;
-results are in docs/results/matrix.jsonl. A cell that passed is not run again on the same kind of machine
-until the package or the bounds of its dependencies change. With CI=true, every cell is run.
+results are in docs/results/matrix.jsonl. A cell that passed is not run again on the same kind of
+machine until the package or the bounds of its dependencies change. With CI=true, every cell is run.
 """
 
 import argparse
