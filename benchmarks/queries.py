@@ -165,21 +165,21 @@ def _relevance(data: Asked, jobs: Sequence[Record]) -> Iterator[Record]:
     learnt, tested = _split(data, job["seed"])
     Q, rows = data.Q[tested], data.rows[tested]
     pairs = {"queries": data.Q[learnt], "relevant": data.rows[learnt]}
-    found, used = {"vectors": _by_vectors(data.codes, Q, rows)}, {}
+    recalls, used = {"vectors": _by_vectors(data.codes, Q, rows)}, {}
     near: dict[str, float] = {}
     for name, relevance in (("documents", {}), ("documents and pairs", pairs)):
         name = f"codes of {name}"
         hasher, index, used[name] = _codes(data.codes, job, "network", relevance)
-        found |= _by_hasher(name, hasher, index, Q, rows)
-        near |= _neighbors_found(name, hasher, index, data)
+        recalls |= _by_hasher(name, hasher, index, Q, rows)
+        near |= _neighbor_recalls(name, hasher, index, data)
         if not relevance:
             asker, used["tables"] = _asker(job, data.Q[learnt], data.rows[learnt], index, hasher)
-            found[f"{name}: tables from pairs"] = _by_tables(index, asker.tables(Q), rows)
+            recalls[f"{name}: tables from pairs"] = _by_tables(index, asker.tables(Q), rows)
     sizes = {"pairs": len(learnt), "queries": len(tested)}
-    yield {**job, **sizes, "found": found, "neighbors": near, "cpu_s": used}
+    yield {**job, **sizes, "found": recalls, "neighbors": near, "cpu_s": used}
 
 
-def _neighbors_found(
+def _neighbor_recalls(
     name: str, hasher: Hasher, index: HammingIndex, data: Asked
 ) -> dict[str, float]:
     """Return the share of the nearest rows of texts that are not searched, by each way to search.
@@ -191,12 +191,12 @@ def _neighbors_found(
     nearest = neighbors.nearest(data.codes, data.outside, N_NEAREST, "cosine")[0]
     codes = hasher.encode(data.outside)
     by_hamming = metrics.recall_at_k(codes, index.packed, neighbors=nearest, k=N_NEAREST)
-    found = {f"{name}: Hamming": round(float(by_hamming), 4)}
+    recalls = {f"{name}: Hamming": round(float(by_hamming), 4)}
     for way, tables in _tables_of(hasher, data.outside).items():
         hits = index.search_tables(tables, N_NEAREST)[1]
         near = (hits[:, :, None] == nearest[:, None]).any(axis=1)
-        found[f"{name}: {way}"] = round(float(near.mean()), 4)
-    return found
+        recalls[f"{name}: {way}"] = round(float(near.mean()), 4)
+    return recalls
 
 
 class LastKept(AskerTraining):
@@ -222,7 +222,7 @@ def _first(data: Asked, jobs: Sequence[Record]) -> Iterator[Record]:
     learnt, tested = _split(data, job["seed"])
     Q, rows = data.Q[tested], data.rows[tested]
     hasher, index, seconds = _codes(data.codes, job)
-    found, used = _by_hasher("codes of documents", hasher, index, Q, rows), {"codes": seconds}
+    recalls, used = _by_hasher("codes of documents", hasher, index, Q, rows), {"codes": seconds}
     for begun, start in (("pairs", None), ("pairs and the codes' model", hasher)):
         own = [name for name in UNDONE if start is None or name != UNWEIGHTED]
         for undone in ([], *([name] for name in own), own):
@@ -232,8 +232,8 @@ def _first(data: Asked, jobs: Sequence[Record]) -> Iterator[Record]:
                     target, value = UNDONE[each]
                     changes.enter_context(mock.patch(target, value))
                 asker, used[name] = _asker(job, data.Q[learnt], data.rows[learnt], index, start)
-            found[name] = _by_tables(index, asker.tables(Q), rows)
-    yield {**job, "pairs": len(learnt), "queries": len(tested), "found": found, "cpu_s": used}
+            recalls[name] = _by_tables(index, asker.tables(Q), rows)
+    yield {**job, "pairs": len(learnt), "queries": len(tested), "found": recalls, "cpu_s": used}
 
 
 STUDIES: dict[str, Callable[[Asked, Sequence[Record]], Iterator[Record]]] = {
@@ -342,8 +342,8 @@ def _table(records: Sequence[Record]) -> str:
             shares = np.mean([r["found"][name] for r in having], axis=0)
             cells = [bits, *([f"{common:,}"] if common else []), name, _slashed(shares)]
             if near:
-                found = [r["neighbors"][name] for r in having if name in r["neighbors"]]
-                cells.append(_slashed([np.mean(found)]) if found else "")
+                recalls = [r["neighbors"][name] for r in having if name in r["neighbors"]]
+                cells.append(_slashed([np.mean(recalls)]) if recalls else "")
             rows.append([*cells, len(having)])
     head = ["bits", *(["common"] if one["common"] else []), "by", "R@1 / 10 / 100"]
     head += [*(["neighbours, 10@10"] if near else []), "seeds"]

@@ -259,7 +259,7 @@ def gains() -> str:
 
 
 def progress() -> str:
-    """How far down L(h) is after a half and two thirds of the iterations, run by run, seed 0."""
+    """Return how far down L(h) is after a half and two thirds of the iterations, run by run."""
     by_run: dict[tuple[str, ...], dict[Kind, str]] = {}
     for kind, run, halves in shares_of_progress():
         shown = ", ".join(f"{share:.0%}" for share in halves) if halves else "does not fall"

@@ -217,7 +217,7 @@ def test_tables_are_learnt_there(gpu, points, quality, keeps_tables, monkeypatch
 def test_tables_for_codes_that_stay_are_learnt_there(
     gpu, points, monkeypatch, hash_function, start
 ):
-    """As well as on the processor, always the same, and they search where there is no GPU."""
+    """Tables are as good as on the processor, always the same, and search where there is no GPU."""
     monkeypatch.setattr(querytables, "N_HIDDEN", 8)
     X = points[0]
     hasher = NeighborHash(12, "euclidean", "linear", n_steps=5, random_state=0).fit(X)

@@ -629,7 +629,7 @@ def test_warm_start_keeps_its_kind_and_takes_another_cost(digits):
     assert hasher.set_params(C=3).fit(X, y).hash_function_.C == 3
     for other in ("rbf", "network", "trees", SVC()):
         with pytest.raises(ValueError, match="hash_function must stay what it was"):
-            hasher.set_params(hash_function=other).fit(X, y)
+            hasher.set_params(hash_function=other, refine=None).fit(X, y)
     own = {**SMALL, "refine": None, "hash_function": LinearSVC(max_iter=50)}
     hasher = MACHash(**own, warm_start=True)
     hasher.fit(X[:100], y[:100]).fit(X[:100], y[:100])

@@ -524,15 +524,15 @@ def test_tables_learn_from_relevant_rows_what_outputs_cannot(monkeypatch):
     alone = clone(hasher).fit(X)
     hasher.set_params(query_function="linear").fit(X, queries=Q[rows], relevant=rows)
 
-    def share_found(model, tables):
+    def recall_at_ten(model, tables):
         hits = HammingIndex(16).add(model.codes_).search_tables(tables, 20)[1]
         return np.mean([row in near for row, near in zip(new, hits, strict=True)])
 
     by_outputs, of_points = (
-        share_found(model, tables_from_outputs(model.decision_function(Q[new])))
+        recall_at_ten(model, tables_from_outputs(model.decision_function(Q[new])))
         for model in (hasher, alone)
     )
-    assert share_found(hasher, hasher.tables(Q[new])) > 1.5 * by_outputs > 3 * of_points
+    assert recall_at_ten(hasher, hasher.tables(Q[new])) > 1.5 * by_outputs > 3 * of_points
 
 
 @pytest.mark.parametrize(

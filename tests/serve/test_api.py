@@ -728,9 +728,9 @@ def test_a_model_of_queries_encodes_new_documents_beside_old_codes(url, hasher, 
         both = np.concatenate([hasher.encode(X[:40]), asker.encode(same[40:])])
         index = HammingIndex(BITS).add(both)
         np.testing.assert_array_equal(hits, index.search_tables(asker.tables(same), 5)[1])
-        found = (hits == np.arange(60)[:, None]).any(axis=1)
-        assert found[:40].mean() > 0.5
-        assert found[40:].mean() > 0.5
+        hit = (hits == np.arange(60)[:, None]).any(axis=1)
+        assert hit[:40].mean() > 0.5
+        assert hit[40:].mean() > 0.5
         by_id = client.post("/points/query", json={"ids": [50], "k": 3, "by": "tables"})
         assert by_id.status_code == 200
 
