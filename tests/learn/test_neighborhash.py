@@ -272,7 +272,25 @@ def test_y_is_kept_for_score(digits):
      ("linear", 100, 500), ("linear", 3_000, 1171), ("linear", 10**6, 2000)],
 )  # fmt: skip
 def test_how_many_steps_by_default(kind, n, steps):
-    assert NeighborHash(hash_function=kind)._settings(n).n_steps == steps
+    assert NeighborHash(hash_function=kind)._settings(n, 1_024).n_steps == steps
+
+
+def test_steps_of_many_features_take_no_longer():
+    """Than all steps of 1,024; those of tables are fewer in proportion."""
+
+    def of(n_features, **parameters):
+        settings = NeighborHash(**parameters)._settings(100_000, n_features)
+        return settings.n_steps, settings.table_steps
+
+    assert of(100) == of(1_024) == (4_000, 2_500)
+    steps = sum(of(1_024)) * (1_024 + neighborhash.OTHER_FEATURES)
+    for n_features in (1_025, 1_536, 5_000):
+        made = sum(of(n_features)) * (n_features + neighborhash.OTHER_FEATURES)
+        assert 0.99 * steps < made <= steps + 2 * n_features
+    assert of(1_536) == (3_141, 1_964)
+    others = {"quality": "best"}, {"quality": "fast"}, {"hash_function": "linear"}, {"n_steps": 9}
+    for own in others:
+        assert of(1_536, **own) == of(100, **own)
 
 
 def test_a_network_of_few_points_has_dropout_and_noise():
