@@ -295,7 +295,7 @@ def test_steps_of_many_features_take_no_longer():
 
 def test_a_network_of_few_points_has_dropout_and_noise():
     few, sampled, many = (
-        NeighborHash(max_points=most)._settings(n).hash_function
+        NeighborHash(max_points=most)._settings(n, 9).hash_function
         for n, most in ((30_000, None), (10**6, 30_000), (10**6, None))
     )
     assert few.dropout == sampled.dropout == 0.3
@@ -400,13 +400,13 @@ def test_tables_no_better_than_outputs_are_not_kept(by_tables, kept, digits, mon
 
 @pytest.mark.parametrize(("n", "learns"), [(999, False), (1_000, True)])
 def test_tables_of_few_points_are_not_learnt_unless_they_are_asked_for(n, learns):
-    settings = NeighborHash()._settings(n)
+    settings = NeighborHash()._settings(n, 9)
     assert (settings.query_function is not None) == (settings.table_steps > 0) == learns
-    assert NeighborHash(query_function="network")._settings(n).query_function is not None
+    assert NeighborHash(query_function="network")._settings(n, 9).query_function is not None
 
 
 def test_points_that_judge_are_not_learnt_from(digits):
-    settings = NeighborHash(**QUICK)._settings(500)
+    settings = NeighborHash(**QUICK)._settings(500, 9)
     run = ranking.RankTraining(settings, digits[0], None, np.random.default_rng(0).spawn(5))
     judged = run.judge.rows[: run.judge.rank.batch]
     assert len(judged) == 25
