@@ -10,8 +10,9 @@ fewer. A seed is that of the split and of the training. Records stand in a file 
 docs/results/bits.jsonl, one per data set, seed, method, number of bytes, device and quality of the
 training: what is there is not measured again, so that a stopped run goes on. `--tables` writes
 docs/tables/bits-cost.md, means over the seeds, bits-equal.md and bits-ahead.md, NeighborHash beside
-quantisers at equal bytes, and bits-hamming.md, its codes beside those learnt without tables, and
-measures nothing.
+quantisers at equal bytes, bits-hamming.md, its codes beside those learnt without tables, and
+bits-unseen.md, what learns from a part of the points beside what learns from all, and measures
+nothing.
 """
 
 import argparse
@@ -57,7 +58,7 @@ from benchmarks.records import (
 )
 
 FILE, TABLE, EQUAL = RESULTS / "bits.jsonl", "bits-cost.md", "bits-equal.md"
-AHEAD, HAMMING = "bits-ahead.md", "bits-hamming.md"
+AHEAD, HAMMING, UNSEEN = "bits-ahead.md", "bits-hamming.md", "bits-unseen.md"
 WITHOUT_TABLES = ("data", "method", "bytes", "train", "base")  # by which two records are alike
 OURS, QUANTIZERS = "NeighborHash, network", ("PQ", "OPQ", "RQ", "LSQ")
 EUCLIDEAN = ("cifar10-gist", "cifar10-sift", "siftsmall", "sift1m")  # others: cosine
@@ -201,20 +202,34 @@ def _mean_of(values: Sequence[float | None]) -> float | None:
 def pages(records: Sequence[Record], without: Sequence[Record]) -> dict[str, str]:
     """All tables by their files; those `without` tables are records of `benchmarks.neighbors`."""
     beside = {EQUAL: equal(records), AHEAD: ahead(records), HAMMING: hamming(records, without)}
-    return {TABLE: tables(records), **beside}
+    return {TABLE: tables(of_whole(records)), **beside, UNSEEN: unseen(records)}
+
+
+def of_whole(records: Iterable[Record]) -> list[Record]:
+    """Return records that learnt from all points searched: the largest base of each data set."""
+    own = [record for record in records if record["train"] == record["base"]]
+    largest = {record["data"]: 0 for record in own}
+    for record in own:
+        largest[record["data"]] = max(largest[record["data"]], record["base"])
+    return [record for record in own if record["base"] == largest[record["data"]]]
+
+
+def _setting(record: Record) -> tuple[str, int, int]:
+    return record["data"], record["base"], record["train"]
 
 
 def tables(records: Sequence[Record]) -> str:
-    """Markdown: one table per data set, below its protocol."""
+    """Markdown: one table per data set, base and points learnt from, below its protocol."""
     return "\n".join(
-        _table([record for record in records if record["data"] == name])
-        for name in sorted({record["data"] for record in records})
+        _table([record for record in records if _setting(record) == setting])
+        for setting in sorted(set(map(_setting, records)))
     )
 
 
 def _table(records: Sequence[Record]) -> str:
     """Rows by size, the best first."""
-    head = ["bytes", "method", "by", *MEASURES, "±", "codes", "model", "device", "learn s", "seeds"]
+    facts = "±", "codes", "model", "learnt on", "learn s", "seeds"
+    head = ["bytes", "method", "by", *MEASURES, *facts]
     ordered = sorted(
         flat(means(records)), key=lambda r: (r["bytes"], -r[MEASURES[0]], -r[MEASURES[1]])
     )
@@ -226,7 +241,7 @@ def _table(records: Sequence[Record]) -> str:
             *(share(row[measure]) for measure in (*MEASURES, "error")),
             size(row["code bytes"]),
             size(row["model bytes"]),
-            row["device"],
+            _learnt_on(row),
             f"{row['learn s']:.1f}",
             row["seeds"],
         ]
@@ -236,10 +251,16 @@ def _table(records: Sequence[Record]) -> str:
     protocol = (
         f"**{one['data']}**: {one['points']:,} points, {one['base']:,} of them searched for "
         f"{one['queries']:,} queries, by {one['metric']} distance; methods learn from "
-        f"{one['train']:,}; means over seeds 0, 1, ... of split and training, as many as the last "
-        "column says; device is where a method has learnt.\n\n"
+        f"{one['train']:,}; means over seeds of split and training, as many as the last column "
+        "says; NeighborHash has learnt on a GPU (cuda) or a processor (cpu), with the quality that "
+        "follows.\n\n"
     )
     return protocol + markdown(head, rows)
+
+
+def _learnt_on(row: Record) -> str:
+    """The device, and the quality of the training where a method knows several."""
+    return ", ".join(part for part in (row["device"], row["quality"]) if isinstance(part, str))
 
 
 def equal(records: Sequence[Record]) -> str:
@@ -249,7 +270,7 @@ def equal(records: Sequence[Record]) -> str:
     """
     cells = {
         (row["bytes"], row["data"], row["method"], row["distance"]): _shown(row)
-        for row in flat(means(of_best_quality(records)))
+        for row in flat(means(of_best_quality(of_whole(records))))
     }
     distances = "Hamming", "outputs", "tables"
     columns = [*((OURS, distance) for distance in distances), *((q, "own") for q in QUANTIZERS)]
@@ -266,7 +287,7 @@ def ahead(records: Sequence[Record]) -> str:
     Means over the seeds that both have; by tables, or by outputs where a training kept none.
     """
     runs: dict[tuple[int, str, str], dict[int, Record]] = {}
-    for record in of_best_quality(records):
+    for record in of_best_quality(of_whole(records)):
         by = record["by"]
         figures = by.get("tables") or by.get("own") or by["outputs"]
         key = record["bytes"], record["data"], record["method"]
@@ -286,7 +307,8 @@ def _difference(ours: dict[int, Record], theirs: dict[int, Record]) -> str:
 
 def of_best_quality(records: Iterable[Record]) -> list[Record]:
     """Return records without trainings of less than the best quality, which a GPU takes."""
-    return [r for r in map(_complete, records) if r["quality"] in (None, QUALITY["cuda"])]
+    best = ("cpu", None), ("cuda", QUALITY["cuda"])
+    return [r for r in map(_complete, records) if (r["device"], r["quality"]) in best]
 
 
 def _signed(values: Iterable[float]) -> str:
@@ -303,9 +325,10 @@ def hamming(records: Sequence[Record], without: Sequence[Record]) -> str:
     The latter are records of `benchmarks.neighbors`, of as many points, but other queries.
     """
     rows = []
-    for own in flat(means(r for r in map(_complete, records) if r["method"] == OURS)):
+    whole = of_best_quality(of_whole(records))
+    for own in flat(means(r for r in whole if r["method"] == OURS)):
         others = [r for r in without if all(r[key] == own[key] for key in WITHOUT_TABLES)]
-        if own["distance"] != "Hamming" or own["device"] != "cuda" or not others:
+        if own["distance"] != "Hamming" or not others:
             continue
         before = [np.mean([r["hamming"][str(k)] for r in others]) for k in RECALL_RANKS[:2]]
         more = [own[measure] - b for measure, b in zip(MEASURES[:2], before, strict=True)]
@@ -316,6 +339,35 @@ def hamming(records: Sequence[Record], without: Sequence[Record]) -> str:
     return markdown(
         ["bytes", "data", "with tables", "without", "difference", "seeds"], sorted(rows)
     )
+
+
+def unseen(records: Sequence[Record]) -> str:
+    """Markdown: what has learnt from a part of the points searched, beside what has from all.
+
+    The latter of the same device and quality, by the same distance; means over the seeds that both
+    have.
+    """
+    complete = list(map(_complete, records))
+    of_all = {_key({**r, "train": 0}): r for r in complete if r["train"] == r["base"]}
+    pairs: dict[tuple[Any, ...], list[tuple[Record, Record | None]]] = {}
+    for record in complete:
+        if record["train"] == record["base"]:
+            continue
+        beside = of_all.get(_key({**record, "train": 0}), {"by": {}})["by"]
+        points = f"{record['train']:,} of {record['base']:,}"
+        what = record["data"], points, record["bytes"], record["method"], _learnt_on(record)
+        for distance, figures in record["by"].items():
+            pairs.setdefault((*what, distance), []).append((figures, beside.get(distance)))
+    rows = []
+    for key, own in sorted(pairs.items()):
+        both = [pair for pair in own if pair[1]]
+        sides = [side for side in zip(*(both or own), strict=True) if side[0]]
+        recalls = [[fmean(r[m] for r in side) for m in MEASURES[:2]] for side in sides]
+        shown = [" / ".join(map(share, recall)) + _counted(len(both or own)) for recall in recalls]
+        more = _signed(a - b for a, b in zip(*recalls, strict=True)) if both else ""
+        rows.append([*key, *shown, *([""] * (2 - len(shown))), more])
+    head = ["data", "learnt from", "bytes", "method", "learnt on", "by", "of these", "of all"]
+    return markdown([*head, "difference"], rows)
 
 
 def _shown(row: Record) -> str:

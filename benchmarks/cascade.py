@@ -3,8 +3,9 @@
 python -m benchmarks cascade
 
 One training of 128 bits whose first 32 and 64 are codes of their own (quality "fast"), on word
-vectors. 1,000 queries at once, all cores; of each search, the share of the 10 nearest among its 10
-first, and the median time per query of several runs in turn. Writes docs/tables/cascade.md.
+vectors. Beside it codes of 32 and 64 bits that were learnt alone, and the same codes with a linear
+query function. 1,000 queries at once, all cores; of each search, the share of the 10 nearest among
+its 10 first, and the median time per query of several runs in turn. Writes docs/tables/cascade.md.
 """
 
 from collections.abc import Callable, Iterator
@@ -40,15 +41,22 @@ def main(small: bool = False) -> None:
     else:
         data = load("glove-100", n_neighbors=0)
         base, queries, steps, runs = data.base.X, data.query.X[:QUERIES], None, 5
-    hasher = NeighborHash(
-        *(BITS, "cosine", "network"),
-        n_steps=steps,
-        query_function="network",
-        prefixes=PREFIXES,
-        quality="fast",
-        random_state=0,
-    ).fit(base)
-    listed = list(searches(hasher, base, queries))
+
+    def learnt(n_bits: int, query_function: str, prefixes: tuple[int, ...] = ()) -> NeighborHash:
+        kinds = {"query_function": query_function, "prefixes": prefixes, "quality": "fast"}
+        return NeighborHash(
+            *(n_bits, "cosine", "network"), n_steps=steps, random_state=0, **kinds
+        ).fit(base)
+
+    hasher = learnt(BITS, "network", PREFIXES)
+    alone = [learnt(n_bits, "network") for n_bits in PREFIXES]
+    linear = learnt(BITS, "linear", PREFIXES)
+    listed = [
+        *flat_searches(hasher, queries, f"{BITS} bits"),
+        *by_own_tables(linear, queries, f"{BITS} bits by tables, linear query function"),
+        *prefix_searches(hasher, alone, queries),
+        *searches(hasher, base, queries),
+    ]
     truth = nearest(base, queries, K)[0]
     taken = turns(*(search for _, search in listed), runs=runs)
     flat = median(taken[1])
@@ -69,13 +77,37 @@ def main(small: bool = False) -> None:
         write_tables({"cascade.md": markdown(HEADINGS, rows)})
 
 
+def flat_searches(hasher: Any, queries: Any, what: str) -> Iterator[tuple[str, Search]]:
+    """Searches of whole codes."""
+    index = HammingIndex(int(hasher.n_bits)).add(hasher.codes_)
+    yield f"{what} by Hamming distance", partial(index.search, hasher.encode(queries), K)
+    yield from by_own_tables(hasher, queries, f"{what} by tables")
+
+
+def by_own_tables(hasher: Any, queries: Any, what: str) -> Iterator[tuple[str, Search]]:
+    """The search by learnt tables, if the training has kept any."""
+    if hasher.tables_ is not None:
+        index = HammingIndex(int(hasher.n_bits)).add(hasher.codes_)
+        yield what, partial(index.search_tables, hasher.tables(queries), K)
+
+
+def prefix_searches(hasher: Any, alone: Any, queries: Any) -> Iterator[tuple[str, Search]]:
+    """Searches of prefixes, each beside codes of as many bits that were learnt alone."""
+    index = HammingIndex(BITS).add(hasher.codes_)
+    codes, tables = hasher.encode(queries), hasher.tables(queries)
+    for n_bits, own in zip(PREFIXES, alone, strict=True):
+        first, n_bytes = index.prefix(n_bits), n_bits // 8
+        what = f"first {n_bits} bits"
+        yield f"{what} by Hamming distance", partial(first.search, codes[:, :n_bytes], K)
+        yield f"{what} by tables", partial(first.search_tables, tables[:, :n_bytes], K)
+        yield from flat_searches(own, queries, f"{n_bits} bits learnt alone,")
+
+
 def searches(hasher: Any, base: Any, queries: Any) -> Iterator[tuple[str, Search]]:
-    """Flat searches of whole codes, then those in passes, the longest last."""
+    """Searches in passes, the longest last."""
     index = HammingIndex(BITS).add(hasher.codes_)
     codes, tables = hasher.encode(queries), hasher.tables(queries)
     flat = partial(index.search_tables, tables)
-    yield f"{BITS} bits by Hamming distance", partial(index.search, codes, K)
-    yield f"{BITS} bits by tables", partial(flat, K)
     third = f", then {N_BY_VECTORS} vectors"
     yield (
         f"{BITS} bits by tables{third}",

@@ -90,7 +90,8 @@ def defaults(small: bool = False) -> Iterator[Row]:
     """The fit by default for each number of features: as a whole, and its parts in words."""
     for n_features, aim in AIM_SECONDS_BY_FEATURES.items():
         X = peers.decaying(400 if small else N_POINTS, n_features, 0)[0].astype(np.float32)
-        n_steps = 10 if small else PLANS["default"].n_steps // ONE_STEP_IN
+        every = NeighborHash()._settings(N_POINTS, n_features).n_steps
+        n_steps = 10 if small else every // ONE_STEP_IN
         hasher = NeighborHash(n_steps=n_steps, query_function="network", random_state=0)
         _, seconds = timed(lambda hasher=hasher, X=X: hasher.fit(X))
         steps = sum(step.seconds for step in hasher.history_)

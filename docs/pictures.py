@@ -19,6 +19,7 @@ from rich.console import Console
 from sklearn.base import clone
 
 from auxhash import MACHash, MACMap
+from auxhash.compute.words import count
 from auxhash.experiments import datasets
 from auxhash.experiments.cells import Cells
 from auxhash.experiments.compareneighbors import curves as bit_curves
@@ -29,6 +30,11 @@ from auxhash.experiments.reproduce import Reproduction
 from auxhash.experiments.scales import SCALES
 from auxhash.experiments.svg import HEIGHT, LEFT, WIDTH, Plot, Series, Style, draw, key, look
 from auxhash.mac import losses
+
+sys.path.append(str(Path(__file__).parents[1]))  # where benchmarks are, if this runs as a script
+from benchmarks import records as files
+from benchmarks.bits import FILE as BITS_FILE
+from benchmarks.bits import means, of_best_quality, of_whole
 
 DOCS = Path(__file__).parent
 RESULTS = DOCS / "results"
@@ -409,27 +415,24 @@ def nearest() -> list[Panel]:
 def bits() -> list[Panel]:
     """The share of the 10 nearest among the first 10 over the bytes, one plot per data set.
 
-    Vectors of texts and pictures come first. One curve per method, by the best of its distances, of
-    seed 0, which all have; NeighborHash's is that of a GPU.
+    Vectors of texts and pictures come first. One curve per method, by the best of its distances:
+    means over the seeds, as many as the title says. NeighborHash's is that of a GPU.
     """
     every = [
         {**one, "distance": "best", **max(one["by"].values(), key=lambda own: own["10@10"])}
-        for one in sorted(records("bits.jsonl"), key=lambda one: one["bytes"])
-        if one["seed"] == 0 and one.get("quality") in (None, "best")
+        for one in means(of_best_quality(of_whole(files.read(BITS_FILE))))
     ]
+    every.sort(key=lambda row: row["bytes"])
     methods = sorted({row["method"] for row in every})
-    return [
-        Plot(
-            data,
-            "bytes",
-            "of the 10 nearest, in the first 10",
-            bit_curves([row for row in every if row["data"] == data], "10@10", methods),
-            x_log=True,
-        )
-        for data in sorted(
-            {row["data"] for row in every}, key=lambda data: (data not in REAL, data)
-        )
-    ]
+    plots = []
+    for data in sorted({row["data"] for row in every}, key=lambda name: (name not in REAL, name)):
+        own = [row for row in every if row["data"] == data]
+        fewest, most = (of(row["seeds"] for row in own) for of in (min, max))
+        seeds = count(most, "seed") if fewest == most else f"{fewest} to {count(most, 'seed')}"
+        curves = bit_curves(own, "10@10", methods)
+        label = "of the 10 nearest, in the first 10"
+        plots.append(Plot(f"{data}, {seeds}", "bytes", label, curves, x_log=True))
+    return plots
 
 
 ASKED = {  # by whom, in the records of both studies

@@ -84,8 +84,8 @@ def refine_briefly(patch):
     patch.setattr("auxhash.experiments.mappage.N_BASE", 60)
     asked = neighborhash.NeighborHash._settings
 
-    def few(self, n):
-        settings = asked(self, n)
+    def few(self, n, n_features):
+        settings = asked(self, n, n_features)
         steps = {name: min(getattr(settings, name), BRIEF) for name in ("n_steps", "table_steps")}
         return replace(settings, **steps)
 

@@ -184,6 +184,7 @@ def test_bits_at_equal_bytes_stand_side_by_side():
     assert bits.equal([record("OPQ", 4, own=0.25), here, ours, here]) == bits.equal(
         [record("OPQ", 4, own=0.25), ours]
     )
+    assert [one["device"] for one in bits.means([here, ours])] == ["cpu", "cuda"]
     again = {**record(bits.OURS, 4, Hamming=0.2, outputs=0.2), "seed": 1}
     row = bits.equal([ours, again]).splitlines()[2]
     assert row == "| 4 | made | .150 / .300 (2) | .200 / .400 (2) | .300 / .600 |  |  |  |  |"
@@ -195,6 +196,41 @@ def test_bits_at_equal_bytes_stand_side_by_side():
     table = bits.hamming([here, ours], [*without, {**without[0], "train": 24}])
     row = "| 4 | made | .100 / .200 | .110 / .150 | -.010 / +.050 | 1, 2 |"
     assert table.splitlines()[2:] == [row]
+
+
+def test_what_has_learnt_from_a_part_of_the_points_stands_apart():
+    def record(method=bits.OURS, train=48, base=48, seed=0, device="cuda", **by):
+        shares = {name: {"10@10": r, "10@100": 2 * r, "error": 0.01} for name, r in by.items()}
+        figures = {
+            name: {**dict.fromkeys(bits.MEASURES, 0.5), **one} for name, one in shares.items()
+        }
+        about = {"data": "made", "train": train, "base": base, "seed": seed, "method": method}
+        quality = {"cuda": "best", "cpu": "default"}[device] if method == bits.OURS else None
+        about |= {"bytes": 4, "device": device, "quality": quality, "points": 50, "queries": 2}
+        return {**about, "metric": "cosine", **dict.fromkeys(bits.OF_METHOD, 1.0), "by": figures}
+
+    theirs = record("OPQ", device="cpu", own=0.2)
+    whole = [record(tables=0.25), theirs]
+    apart = [
+        record(train=24, tables=0.125),
+        record(train=24, seed=1, tables=0.2),  # no seed 1 of all points
+        record(train=24, device="cpu", tables=0.1),  # none of all by this quality
+        record(train=24, base=40, tables=0.1),
+    ]
+    smaller = record(train=40, base=40, tables=0.05)
+    every = [*apart, smaller, *whole]
+    assert bits.equal(every) == bits.equal(whole)
+    assert bits.ahead(every) == bits.ahead(whole)
+    assert bits.pages(every, [])["bits-cost.md"] == bits.pages(whole, [])["bits-cost.md"]
+    assert "| cuda, best |" in bits.tables(whole)
+    assert bits.tables([*whole, smaller]).count("**made**") == 2
+    here = f"| made | 24 of 48 | 4 | {bits.OURS}"
+    assert bits.unseen(every).splitlines()[2:] == [
+        f"| made | 24 of 40 | 4 | {bits.OURS} | cuda, best | tables | .100 / .200 | .050 / .100 "
+        "| +.050 / +.100 |",
+        f"{here} | cpu, default | tables | .100 / .200 |  |  |",
+        f"{here} | cuda, best | tables | .125 / .250 | .250 / .500 | -.125 / -.250 |",
+    ]
 
 
 def test_trainings_of_two_devices_are_not_mixed(made, tmp_path, monkeypatch):

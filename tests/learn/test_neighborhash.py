@@ -272,12 +272,30 @@ def test_y_is_kept_for_score(digits):
      ("linear", 100, 500), ("linear", 3_000, 1171), ("linear", 10**6, 2000)],
 )  # fmt: skip
 def test_how_many_steps_by_default(kind, n, steps):
-    assert NeighborHash(hash_function=kind)._settings(n).n_steps == steps
+    assert NeighborHash(hash_function=kind)._settings(n, 1_024).n_steps == steps
+
+
+def test_steps_of_many_features_take_no_longer():
+    """Than all steps of 1,024; those of tables are fewer in proportion."""
+
+    def of(n_features, **parameters):
+        settings = NeighborHash(**parameters)._settings(100_000, n_features)
+        return settings.n_steps, settings.table_steps
+
+    assert of(100) == of(1_024) == (4_000, 2_500)
+    steps = sum(of(1_024)) * (1_024 + neighborhash.OTHER_FEATURES)
+    for n_features in (1_025, 1_536, 5_000):
+        made = sum(of(n_features)) * (n_features + neighborhash.OTHER_FEATURES)
+        assert 0.99 * steps < made <= steps + 2 * n_features
+    assert of(1_536) == (3_141, 1_964)
+    others = {"quality": "best"}, {"quality": "fast"}, {"hash_function": "linear"}, {"n_steps": 9}
+    for own in others:
+        assert of(1_536, **own) == of(100, **own)
 
 
 def test_a_network_of_few_points_has_dropout_and_noise():
     few, sampled, many = (
-        NeighborHash(max_points=most)._settings(n).hash_function
+        NeighborHash(max_points=most)._settings(n, 9).hash_function
         for n, most in ((30_000, None), (10**6, 30_000), (10**6, None))
     )
     assert few.dropout == sampled.dropout == 0.3
@@ -382,13 +400,13 @@ def test_tables_no_better_than_outputs_are_not_kept(by_tables, kept, digits, mon
 
 @pytest.mark.parametrize(("n", "learns"), [(999, False), (1_000, True)])
 def test_tables_of_few_points_are_not_learnt_unless_they_are_asked_for(n, learns):
-    settings = NeighborHash()._settings(n)
+    settings = NeighborHash()._settings(n, 9)
     assert (settings.query_function is not None) == (settings.table_steps > 0) == learns
-    assert NeighborHash(query_function="network")._settings(n).query_function is not None
+    assert NeighborHash(query_function="network")._settings(n, 9).query_function is not None
 
 
 def test_points_that_judge_are_not_learnt_from(digits):
-    settings = NeighborHash(**QUICK)._settings(500)
+    settings = NeighborHash(**QUICK)._settings(500, 9)
     run = ranking.RankTraining(settings, digits[0], None, np.random.default_rng(0).spawn(5))
     judged = run.judge.rows[: run.judge.rank.batch]
     assert len(judged) == 25

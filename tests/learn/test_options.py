@@ -409,7 +409,7 @@ def test_what_neighbors_can_train(case, tmp_path):
     model, X = trained_by_neighbors(case, tmp_path / "one")
     steps = [step.step for step in model.history_]
     assert steps == sorted(steps)
-    assert steps[-1] == NEIGHBOR_STEPS + model._settings(len(X)).table_steps
+    assert steps[-1] == NEIGHBOR_STEPS + model._settings(len(X), X[0].size).table_steps
     assert all(step.rank >= 1 for step in model.history_)
     of_points = case["neighbors"] == "neighbors by distance" and case["queries"] == "no queries"
     sampled = of_points and case["max_points"] == "30 points"

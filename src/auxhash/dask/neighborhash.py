@@ -103,7 +103,7 @@ class DaskNeighborHash(Distributed[NeighborHash], NeighborHash):
             for block, share, own in zip(parts, shares, drawing, strict=True)
             if share
         ]
-        settings = self._settings(sum(sizes))
+        settings = self._settings(sum(sizes), self.n_features_in_)
         training = delayed(_train)(settings, self.n_jobs, sample, generators)
         result: RankResult = cluster.result(cluster.client.compute(training), "the training")
         return result

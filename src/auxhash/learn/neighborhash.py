@@ -1,5 +1,6 @@
 """NeighborHash: codes from points alone, which rank a point's nearest neighbours first."""
 
+import math
 import os
 import warnings
 from collections.abc import Sequence
@@ -62,14 +63,23 @@ class Plan(NamedTuple):
     n_steps: int
     table_steps: int  # more steps, where tables are learnt; in proportion to other n_steps
     joint: bool  # whether codes go on learning in these
+    all_steps: float = math.inf  # features up to which a network makes all steps
+
+    def n_steps_in_time(self, n_features: int) -> int:
+        """Return the steps that take no longer than all steps with `all_steps` features."""
+        if n_features <= self.all_steps:
+            return self.n_steps
+        share = (self.all_steps + OTHER_FEATURES) / (n_features + OTHER_FEATURES)
+        return int(self.n_steps * share)
 
 
 PLANS = {
     "fast": Plan(512, 1024, 2048, 1500, 1000, joint=False),
-    "default": Plan(512, 1024, 4096, 4000, 2500, joint=False),
+    "default": Plan(512, 1024, 4096, 4000, 2500, joint=False, all_steps=1024),
     "best": Plan(2048, 4096, 16384, 3000, 3000, joint=True),
 }
 HIDDEN_COORDINATES = 256  # of the features, that a hidden layer learns from: more take longer
+OTHER_FEATURES = 850  # that would take as long as what each step does beside its features
 
 
 @dataclass(eq=False, repr=False)
@@ -89,7 +99,9 @@ class NeighborHash(Hasher):
             the last alone; neighbours are then those of the pixels, unless they are given.
         n_neighbors: nearest points, of each point, that are to rank first.
         n_steps: gradient steps; None takes those of `quality`, but for what is no network at most
-            2,000, and at least 500 where they would go over the points more than 400 times.
+            2,000, and at least 500 where they would go over the points more than 400 times. With
+            quality "default", a network of more than 1,024 features makes as many as take no longer
+            than those of 1,024.
         query_function: "network" or "linear" learns `tables` of queries, too: a distance that ranks
             codes better than the Hamming distance does, and needs nothing but the codes from an
             index. With "linear", it is that of an additive quantiser; of "rbf", either is linear in
@@ -203,7 +215,7 @@ class NeighborHash(Hasher):
     ) -> Self:
         # One generator per part, so that no part's draws depend on another's.
         generators = generator(self.random_state).spawn(N_GENERATORS)
-        settings = self._settings(len(points))
+        settings = self._settings(len(points), math.prod(points.shape[1:]))
         n = min(len(points), settings.max_points or len(points))
         needed = 8 * points.shape[1] * (n + settings.n_queries(n))
         with devices.telling(settings.device, needed, "learn from fewer points (max_points)"):
@@ -231,14 +243,15 @@ class NeighborHash(Hasher):
         """
         return replace(self.model_, n_jobs=self.n_jobs).tables(check_queries(self, X))
 
-    def _settings(self, n: int) -> RankSettings:
-        """Return the settings of a run on n points."""
+    def _settings(self, n: int, n_features: int) -> RankSettings:
+        """Return the settings of a run on n points of so many features."""
         if self.max_points is not None:
             n = min(n, int(self.max_points))
         h, plan = self._hash_function(n), self._plan()
         n_steps = self.n_steps
         if n_steps is None:
-            max_steps = plan.n_steps if isinstance(h, NetworkHash) else MAX_OTHER_STEPS
+            in_time = plan.n_steps_in_time(n_features)
+            max_steps = in_time if isinstance(h, NetworkHash) else MAX_OTHER_STEPS
             n_steps = max(MIN_STEPS, min(plan.n_steps, max_steps, MAX_EPOCHS * n // plan.batch))
         query_function = self._query_function(h, n)
         table_steps = -(-plan.table_steps * int(n_steps) // plan.n_steps)

@@ -29,8 +29,8 @@ def ticking(monkeypatch):
 def test_neighbours_grow_with_the_square_and_steps_not_at_all(points, ticking, monkeypatch):
     hasher = NeighborHash(8, hash_function="linear", query_function=None, n_steps=90, n_jobs=1)
     monkeypatch.setattr(RankTraining, "_nearest", None)  # no second search for neighbours
-    settings = replace(hasher._settings(400), batch=40, sample=60)
-    monkeypatch.setattr(hasher, "_settings", lambda n: settings)
+    settings = replace(hasher._settings(400, 8), batch=40, sample=60)
+    monkeypatch.setattr(hasher, "_settings", lambda *size: settings)
     time = estimate.expected_time(hasher, points, None)
     n_queries = 90 * 40  # synthetic ones: as many as the steps draw
     assert time.before == 400 * (400 + n_queries) / 100**2
@@ -48,8 +48,8 @@ def test_steps_of_tables_are_timed_apart(points, monkeypatch):
             now[0] += seconds
 
         monkeypatch.setattr(kind, "move", move)
-    settings = NeighborHash(8, hash_function="linear", query_function="linear")._settings(400)
-    monkeypatch.setattr(NeighborHash, "_settings", lambda self, n: settings)
+    settings = NeighborHash(8, hash_function="linear", query_function="linear")._settings(400, 8)
+    monkeypatch.setattr(NeighborHash, "_settings", lambda self, *size: settings)
     time = estimate.expected_time(NeighborHash(8), points, None)
     assert time.steps == settings.n_steps + 3 * settings.table_steps
 

@@ -52,7 +52,7 @@ def test_queries_lie_among_the_points_with_their_true_neighbours(points, metric,
 
 def test_steps_take_queries_as_points_i_alone(points):
     hasher = NeighborHash(8, n_steps=20, query_function=None, random_state=0)
-    settings = hasher._settings(len(points))
+    settings = hasher._settings(*points.shape)
     training = RankTraining(settings, points, None, np.random.default_rng(0).spawn(N_GENERATORS))
     n, m = len(points), settings.n_queries(len(points))
     assert m == 2400
@@ -70,6 +70,6 @@ def test_steps_take_queries_as_points_i_alone(points):
 
 def test_neighbors_that_are_known_get_no_queries(points):
     nearest = exact(points, points, 6, "cosine")[:, 1:]
-    settings = NeighborHash(8, n_steps=20)._settings(len(points))
+    settings = NeighborHash(8, n_steps=20)._settings(*points.shape)
     training = RankTraining(settings, points, nearest, np.random.default_rng(0).spawn(N_GENERATORS))
     assert training.F.shape[0] == len(points)

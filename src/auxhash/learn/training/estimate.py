@@ -1,5 +1,6 @@
 """Estimate how long a training will take before it begins, by small parts of it."""
 
+import math
 from dataclasses import replace
 
 import numpy as np
@@ -26,7 +27,7 @@ def expected_time(hasher: Hasher, X: AnyArray, y: AnyArray | None) -> ExpectedTi
     if len(X) < MIN_POINTS_ANNOUNCED:
         return None
     if isinstance(hasher, NeighborHash):
-        settings = hasher._settings(len(X))
+        settings = hasher._settings(len(X), math.prod(X.shape[1:]))
         with context.using(n_jobs=hasher.n_jobs), threads.one_blas_thread():
             return _of_ranking(settings, X, known=y is not None)
     if y is None or not hasattr(hasher, "refine"):
