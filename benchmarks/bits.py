@@ -202,10 +202,10 @@ def _mean_of(values: Sequence[float | None]) -> float | None:
 def pages(records: Sequence[Record], without: Sequence[Record]) -> dict[str, str]:
     """All tables by their files; those `without` tables are records of `benchmarks.neighbors`."""
     beside = {EQUAL: equal(records), AHEAD: ahead(records), HAMMING: hamming(records, without)}
-    return {TABLE: tables(of_whole(records)), **beside, UNSEEN: unseen(records)}
+    return {TABLE: tables(learnt_from_all(records)), **beside, UNSEEN: unseen(records)}
 
 
-def of_whole(records: Iterable[Record]) -> list[Record]:
+def learnt_from_all(records: Iterable[Record]) -> list[Record]:
     """Return records that learnt from all points searched: the largest base of each data set."""
     own = [record for record in records if record["train"] == record["base"]]
     largest = {record["data"]: 0 for record in own}
@@ -270,7 +270,7 @@ def equal(records: Sequence[Record]) -> str:
     """
     cells = {
         (row["bytes"], row["data"], row["method"], row["distance"]): _shown(row)
-        for row in flat(means(of_best_quality(of_whole(records))))
+        for row in flat(means(of_best_quality(learnt_from_all(records))))
     }
     distances = "Hamming", "outputs", "tables"
     columns = [*((OURS, distance) for distance in distances), *((q, "own") for q in QUANTIZERS)]
@@ -287,7 +287,7 @@ def ahead(records: Sequence[Record]) -> str:
     Means over the seeds that both have; by tables, or by outputs where a training kept none.
     """
     runs: dict[tuple[int, str, str], dict[int, Record]] = {}
-    for record in of_best_quality(of_whole(records)):
+    for record in of_best_quality(learnt_from_all(records)):
         by = record["by"]
         figures = by.get("tables") or by.get("own") or by["outputs"]
         key = record["bytes"], record["data"], record["method"]
@@ -325,8 +325,8 @@ def hamming(records: Sequence[Record], without: Sequence[Record]) -> str:
     The latter are records of `benchmarks.neighbors`, of as many points, but other queries.
     """
     rows = []
-    whole = of_best_quality(of_whole(records))
-    for own in flat(means(r for r in whole if r["method"] == OURS)):
+    records = of_best_quality(learnt_from_all(records))
+    for own in flat(means(r for r in records if r["method"] == OURS)):
         others = [r for r in without if all(r[key] == own[key] for key in WITHOUT_TABLES)]
         if own["distance"] != "Hamming" or not others:
             continue

@@ -34,7 +34,7 @@ from auxhash.mac import losses
 sys.path.append(str(Path(__file__).parents[1]))  # where benchmarks are, if this runs as a script
 from benchmarks import records as files
 from benchmarks.bits import FILE as BITS_FILE
-from benchmarks.bits import means, of_best_quality, of_whole
+from benchmarks.bits import learnt_from_all, means, of_best_quality
 
 DOCS = Path(__file__).parent
 RESULTS = DOCS / "results"
@@ -420,7 +420,7 @@ def bits() -> list[Panel]:
     """
     every = [
         {**one, "distance": "best", **max(one["by"].values(), key=lambda own: own["10@10"])}
-        for one in means(of_best_quality(of_whole(files.read(BITS_FILE))))
+        for one in means(of_best_quality(learnt_from_all(files.read(BITS_FILE))))
     ]
     every.sort(key=lambda row: row["bytes"])
     methods = sorted({row["method"] for row in every})

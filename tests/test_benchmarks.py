@@ -210,7 +210,7 @@ def test_what_has_learnt_from_a_part_of_the_points_stands_apart():
         return {**about, "metric": "cosine", **dict.fromkeys(bits.OF_METHOD, 1.0), "by": figures}
 
     theirs = record("OPQ", device="cpu", own=0.2)
-    whole = [record(tables=0.25), theirs]
+    complete = [record(tables=0.25), theirs]
     apart = [
         record(train=24, tables=0.125),
         record(train=24, seed=1, tables=0.2),  # no seed 1 of all points
@@ -218,12 +218,12 @@ def test_what_has_learnt_from_a_part_of_the_points_stands_apart():
         record(train=24, base=40, tables=0.1),
     ]
     smaller = record(train=40, base=40, tables=0.05)
-    every = [*apart, smaller, *whole]
-    assert bits.equal(every) == bits.equal(whole)
-    assert bits.ahead(every) == bits.ahead(whole)
-    assert bits.pages(every, [])["bits-cost.md"] == bits.pages(whole, [])["bits-cost.md"]
-    assert "| cuda, best |" in bits.tables(whole)
-    assert bits.tables([*whole, smaller]).count("**made**") == 2
+    every = [*apart, smaller, *complete]
+    assert bits.equal(every) == bits.equal(complete)
+    assert bits.ahead(every) == bits.ahead(complete)
+    assert bits.pages(every, [])["bits-cost.md"] == bits.pages(complete, [])["bits-cost.md"]
+    assert "| cuda, best |" in bits.tables(complete)
+    assert bits.tables([*complete, smaller]).count("**made**") == 2
     here = f"| made | 24 of 48 | 4 | {bits.OURS}"
     assert bits.unseen(every).splitlines()[2:] == [
         f"| made | 24 of 40 | 4 | {bits.OURS} | cuda, best | tables | .100 / .200 | .050 / .100 "

@@ -93,6 +93,16 @@ def test_pairs(here, run):
     np.testing.assert_array_equal(auxhash.load("p.safetensors").encode(X), expected.encode(X))
 
 
+def test_labels_beside_pairs_are_said_to_judge_alone(here, run):
+    common = ("--pairs", "pairs.csv", "--bits", "4", *FEW_PAIRS)
+    said = run("fit", "features.npy", "labels.npy", "-o", "both.safetensors", *common).output
+    assert "the pairs are learnt from, the labels only judge the result" in said
+    assert "only judge" not in run("fit", "features.npy", "-o", "p.safetensors", *common).output
+    X = np.load("features.npy")
+    both, pairs = (auxhash.load(f"{name}.safetensors").encode(X) for name in ("both", "p"))
+    np.testing.assert_array_equal(both, pairs)
+
+
 def test_every_setting_reaches_the_model(here, run):
     settings = ["--loss", "hinge", "--solver", "cut", "--hash-function", "rbf"]
     counts = ["--similar", "all", "--dissimilar", "7", "--seed", "3", "--validation", "0.2"]
@@ -192,7 +202,10 @@ def test_what_was_read_is_said_before_training(here, run, monkeypatch):
     result = run("fit", "table.csv", "-o", "t.safetensors", *rest)
     assert result.stderr == table + "labels: column y; line 1 names the columns\n"
     result = run("fit", "table.csv", "--pairs", "pairs.csv", "-o", "t.safetensors", *rest)
-    assert result.stderr.splitlines()[-1] == "pairs.csv: 119 pairs"
+    assert result.stderr.splitlines()[-2:] == [
+        "pairs.csv: 119 pairs",
+        "pairs and labels: the pairs are learnt from, the labels only judge the result",
+    ]
     photos = "photos: 24 pictures of 2 classes: across (12), down (12); feature: gist:22"
     assert run("fit", "photos", "-o", "t.safetensors", *rest).stderr == photos + "\n"
     result = run("fit", "photos", "-o", "t.safetensors", *rest, "--json")

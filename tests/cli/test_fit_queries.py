@@ -138,6 +138,20 @@ def test_inspect_shows_what_was_learnt(asked, run, monkeypatch, held_out):
     assert [len(step["recall"]) for step in history] == [3 * held_out] * len(history)
 
 
+def test_columns_are_read_by_order_only_if_no_name_is_known(asked, run):
+    """Of `document,query` the second column is the query, whatever stands first."""
+    backwards = "\n".join(f"d{i},{N - 1 - i}" for i in range(N))
+    (asked / "backwards.csv").write_text(f"document,query\n{backwards}\n")
+    common = "--index", "named.index", "-o", "a.st", *FEW_STEPS
+    refused = run("fit-queries", "queries.npy", "backwards.csv", *common, code=1)
+    assert "must hold columns query and id, and perhaps weight, but has" in refused.output
+    (asked / "asked.csv").write_text((asked / "pairs.csv").read_text().replace("query,id", "q,doc"))
+    said = run("fit-queries", "queries.npy", "asked.csv", *common).output
+    assert f"asked.csv: {N} pairs, query and id by order: q, doc" in said
+    said = run("fit-queries", "queries.npy", "pairs.csv", *common, "--force").output
+    assert "by order" not in said
+
+
 def test_another_model_to_start_with_is_refused_before_any_work(asked, run):
     auxhash.baselines.LSH(BITS).fit(np.load("queries.npy")).save("other.safetensors")
     files = "queries.npy", "--index", "named.index", "-o", "a.st"

@@ -579,6 +579,10 @@ def test_the_approximate_index(codes, run):
     few = run("search", "a.index", "c.npy", "-k", "120", "--probe", "1", "--json")
     assert all(len(row) < 120 and min(row) >= 0 for row in few["ids"])  # no -1 for what is missing
     assert [len(row) for row in few["ids"]] == [len(row) for row in few["distances"]]
+    said = run("search", "a.index", "c.npy", "-k", "120", "--probe", "1").output
+    assert "or fewer where the lists that are looked at hold fewer" in " ".join(said.split())
+    said = run("search", "a.index", "c.npy", "-k", "5", "--probe", "100").output
+    assert "or fewer" not in said
     assert run("add", "a.index", "c.npy", "--json")["codes"] == 240
     assert run("remove", "a.index", "239", "240", "--json")["missing"] == [240]
     assert "an approximate index of 239 codes of 12 bits" in run("inspect", "a.index").output

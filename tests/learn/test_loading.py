@@ -538,3 +538,12 @@ def test_libsvm_as_hash_function_is_saved(tmp_path, recwarn):
     hasher.save(tmp_path / "model")
     assert not len(recwarn)
     np.testing.assert_array_equal(auxhash.load(tmp_path / "model").encode(X), hasher.encode(X))
+
+
+def test_tables_that_are_none_are_none_after_loading(tmp_path):
+    X = np.random.default_rng(0).normal(size=(40, 6))
+    for query_function in (None, "linear"):
+        hasher = NeighborHash(8, "euclidean", n_steps=2, query_function=query_function).fit(X)
+        hasher.save(tmp_path / "m.safetensors")
+        loaded = auxhash.load(tmp_path / "m.safetensors")
+        assert (loaded.tables_ is None) == (hasher.tables_ is None)

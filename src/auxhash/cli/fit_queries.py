@@ -1,6 +1,7 @@
 """fit-queries: a model of queries for codes that are there, from what is relevant to them."""
 
 import warnings
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -223,7 +224,10 @@ def _paired(
     from auxhash.files import tables
 
     asking, relevant, weights = tables.read_relevant(pairs, header)
-    tell(f"{pairs}: {count(len(asking), 'pair')}{'' if weights is None else ' with weights'}")
+    names = tables.column_names(pairs, header) if Path(pairs).suffix != ".npy" else []
+    order = "" if not names or "query" in names else f", query and id by order: {', '.join(names)}"
+    weighted = "" if weights is None else " with weights"
+    tell(f"{pairs}: {count(len(asking), 'pair')}{weighted}{order}")
     numbers: Sequence[object] = range(len(points)) if called is None else called
     i = _places(pairs, asking, points.name, numbers)
     j = _places(pairs, relevant, source, ids)

@@ -65,6 +65,8 @@ class Task:
         self.hasher, self.points = _start(features, reading, options.init, self.parameters)
         self.learnt_from: dict[str, Any] = {}  # by the names of the arguments of its `fit`
         y, known = _similarity(self.points, labels, options.pairs, reading)
+        if y is not None and known is not None:
+            tell("pairs and labels: the pairs are learnt from, the labels only judge the result")
         self._decide(y, known)
         self.X = self.every = self.points.all()
         if isinstance(self.hasher, NeighborHash):

@@ -235,6 +235,8 @@ class _Rerank:
             distances, ids = self._ordered(outer, index, asked, few, k)
         there = ids.shape[1]
         message = f"{there} nearest" if there == k else f"{there} nearest (all there are, not {k})"
+        if (ids < 0).any():  # of an approximate index
+            message += ", or fewer where the lists that are looked at hold fewer,"
         if self.options.by != HAMMING:
             message += f" by {self.options.by}"
         if self.by is not None:

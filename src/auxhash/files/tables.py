@@ -102,10 +102,13 @@ def read_relevant(
 
 
 def _relevant_columns(path: Path, names: Sequence[str]) -> list[str]:
-    """The columns of queries, ids and perhaps weights: by their names, or in this order."""
+    """The columns of queries, ids and perhaps weights: by their names, or in this order.
+
+    By their order only if no name is known: one that is says that the others may be in any.
+    """
     if {"query", "id"} <= set(names):
         return [name for name in RELEVANT if name in names]
-    if len(names) not in (2, 3):
+    if len(names) not in (2, 3) or not set(RELEVANT).isdisjoint(names):
         raise ValueError(
             f"{path} must hold columns query and id, and perhaps weight, but has "
             f"{report.columns(names)}"

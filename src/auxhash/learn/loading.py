@@ -4,9 +4,11 @@ import os
 from collections.abc import Sequence
 from typing import Any
 
-from auxhash.learn import baselines, estimators, macmap, neighborhash, querytables
+from auxhash.learn import baselines, estimators, macmap
 from auxhash.learn.hasher import Hasher
 from auxhash.learn.macmap import MACMap
+from auxhash.learn.neighborhash import NeighborHash
+from auxhash.learn.querytables import QueryTables
 from auxhash.model import modelfile
 from auxhash.model.encoding import decode, parts
 from auxhash.model.fitted import check_consistent, resolved
@@ -80,8 +82,8 @@ def _hasher(stored: StoredModel, trusted: Sequence[str], unstored: dict[str, obj
         if hasattr(cls, name) or name in values["parameters"]:
             raise ValueError(f"{stored.kind} has no learnt attribute {name}")
         setattr(hasher, name, value)
-    if model is not None and model.table_function is not None:
-        hasher.tables_ = model.table_function
+    if isinstance(hasher, (NeighborHash, QueryTables)):
+        hasher.tables_ = None if model is None else model.table_function
     check_consistent(hasher)
     if model is not None and model.fingerprint != hasher.model_.fingerprint:
         raise ValueError(f"its model is not that of the {stored.kind} beside it")
@@ -94,7 +96,7 @@ def _class(kind: str) -> Any:
     if kind in ("MACHash", "TwoStepHash", "EndToEndHash"):
         return getattr(estimators, kind)
     if kind == "NeighborHash":
-        return neighborhash.NeighborHash
+        return NeighborHash
     if kind == "QueryTables":
-        return querytables.QueryTables
+        return QueryTables
     raise ValueError(f"it holds {kind!r}, which is no estimator of auxhash")
