@@ -17,8 +17,8 @@ from auxhash.codes import unpack
 from auxhash.compute import device as devices
 from auxhash.compute import threads
 from auxhash.learn import neighborhash, querytables
-from auxhash.learn.smooth.rank import _soft_rank
 from auxhash.learn.smooth.similar import SameClass
+from auxhash.learn.smooth.slopes import soft_rank
 from auxhash.learn.smooth.tables import Asker, packed
 from auxhash.learn.training.checkpoint import Checkpoint
 from auxhash.mac import affinity, losses
@@ -320,7 +320,9 @@ def test_slopes_of_the_rank_are_the_same(gpu, rng):
         own, near, sample = put(U[:4]), put(U[4:8]), put(U[8:])
         level = (own * near).sum(axis=1, keepdims=True)
         known = SameClass(classes).among(np.arange(4), np.arange(4, 8), np.arange(8, 30))
-        return _soft_rank(4 * (own @ sample.T), level, known, slice(0, 4), least, weight)
+        S = 4 * (own @ sample.T)
+        known.clear(S, slice(0, 4), to=-np.inf)
+        return soft_rank(S, level, least, weight)
 
     for there, here in zip(slopes(gpu.put), slopes(np.asarray), strict=True):
         assert devices.of(there) == gpu

@@ -268,29 +268,38 @@ def test_y_is_kept_for_score(digits):
 
 @pytest.mark.parametrize(
     ("kind", "n", "steps"),
-    [("network", 100, 500), ("network", 5_000, 1953), ("network", 10**6, 4000),
+    [("network", 100, 500), ("network", 5_000, 1953), ("network", 10**6, 1565),
      ("linear", 100, 500), ("linear", 3_000, 1171), ("linear", 10**6, 2000)],
 )  # fmt: skip
 def test_how_many_steps_by_default(kind, n, steps):
     assert NeighborHash(hash_function=kind)._settings(n, 1_024).n_steps == steps
 
 
-def test_steps_of_many_features_take_no_longer():
-    """Than all steps of 1,024; those of tables are fewer in proportion."""
+@pytest.mark.parametrize(
+    ("n", "steps", "many"), [(30_000, (4_000, 2_500), 1_024), (100_000, (3_000, 4_000), 128)]
+)
+def test_steps_of_many_features_take_no_longer(n, steps, many):
+    """Than all steps of 1,024, or of 128; those of tables are fewer in proportion."""
 
     def of(n_features, **parameters):
-        settings = NeighborHash(**parameters)._settings(100_000, n_features)
+        settings = NeighborHash(**parameters)._settings(n, n_features)
         return settings.n_steps, settings.table_steps
 
-    assert of(100) == of(1_024) == (4_000, 2_500)
-    steps = sum(of(1_024)) * (1_024 + neighborhash.OTHER_FEATURES)
-    for n_features in (1_025, 1_536, 5_000):
+    assert of(100) == of(many) == steps
+    most = sum(steps) * (many + neighborhash.OTHER_FEATURES)
+    for n_features in (many + 1, 1_536, 5_000):
         made = sum(of(n_features)) * (n_features + neighborhash.OTHER_FEATURES)
-        assert 0.99 * steps < made <= steps + 2 * n_features
-    assert of(1_536) == (3_141, 1_964)
+        assert 0.99 * most < made <= most + 2 * n_features
     others = {"quality": "best"}, {"quality": "fast"}, {"hash_function": "linear"}, {"n_steps": 9}
     for own in others:
         assert of(1_536, **own) == of(100, **own)
+
+
+def test_the_default_suits_the_number_of_points():
+    sizes = {n: NeighborHash()._settings(n, 100) for n in (30_000, 30_001)}
+    assert [(each.sample, each.joint) for each in sizes.values()] == [(4096, False), (2048, True)]
+    assert NeighborHash(quality="fast")._settings(30_001, 100).sample == 2048
+    assert not NeighborHash(quality="fast")._settings(30_001, 100).joint
 
 
 def test_a_network_of_few_points_has_dropout_and_noise():
@@ -533,8 +542,7 @@ def test_queries_with_relevant_rows_are_learnt_from_beside_neighbours():
 
 def test_tables_learn_from_relevant_rows_what_outputs_cannot(monkeypatch):
     """Queries have the features in another order: one hash function can hardly serve both."""
-    plan = neighborhash.PLANS["default"]._replace(n_steps=30, table_steps=600)
-    monkeypatch.setitem(neighborhash.PLANS, "default", plan)
+    monkeypatch.setattr(neighborhash, "FEW", neighborhash.FEW._replace(n_steps=30, table_steps=600))
     rng = np.random.default_rng(0)
     X = rng.normal(size=(400, 10))
     Q, (rows, new) = X[:, ::-1], np.split(rng.permutation(400), [300])

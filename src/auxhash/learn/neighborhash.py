@@ -50,8 +50,7 @@ MAX_OTHER_STEPS = 2000  # gradient steps of what is no network, at most: it lear
 MAX_EPOCHS, MIN_STEPS = 400, 500  # rounds over all points at most, but steps at least
 MIN_TABLE_POINTS = 1_000  # that tables are learnt from, unless they are asked for
 MAX_PAIRS = 1e9  # distances computed for synthetic queries: up to 31,600 points have some
-MAX_POINTS_REGULARIZED = 30_000  # up to which a network overfits without dropout and noise
-DROPOUT, NOISE = 0.3, 0.2
+DROPOUT, NOISE = 0.3, 0.2  # of a network, which overfits few points without them
 
 
 class Plan(NamedTuple):
@@ -63,6 +62,7 @@ class Plan(NamedTuple):
     n_steps: int
     table_steps: int  # more steps, where tables are learnt; in proportion to other n_steps
     joint: bool  # whether codes go on learning in these
+    n_dims: int  # of a query's vector at most, unless there are more bits
     all_steps: float = math.inf  # features up to which a network makes all steps
 
     def n_steps_in_time(self, n_features: int) -> int:
@@ -74,10 +74,13 @@ class Plan(NamedTuple):
 
 
 PLANS = {
-    "fast": Plan(512, 1024, 2048, 1500, 1000, joint=False),
-    "default": Plan(512, 1024, 4096, 4000, 2500, joint=False, all_steps=1024),
-    "best": Plan(2048, 4096, 16384, 3000, 3000, joint=True),
+    "fast": Plan(512, 1024, 2048, 1500, 1000, joint=False, n_dims=256),
+    "default": Plan(512, 2048, 2048, 3000, 4000, joint=True, n_dims=128, all_steps=128),
+    "best": Plan(2048, 4096, 16384, 3000, 3000, joint=True, n_dims=256),
 }
+# The default for few points: a sample is most of them, and tables are learnt once codes stay.
+FEW = Plan(512, 1024, 4096, 4000, 2500, joint=False, n_dims=256, all_steps=1024)
+MAX_FEW = 30_000  # points
 HIDDEN_COORDINATES = 256  # of the features, that a hidden layer learns from: more take longer
 OTHER_FEATURES = 850  # that would take as long as what each step does beside its features
 
@@ -100,8 +103,8 @@ class NeighborHash(Hasher):
         n_neighbors: nearest points, of each point, that are to rank first.
         n_steps: gradient steps; None takes those of `quality`, but for what is no network at most
             2,000, and at least 500 where they would go over the points more than 400 times. With
-            quality "default", a network of more than 1,024 features makes as many as take no longer
-            than those of 1,024.
+            quality "default", a network of many features makes fewer: beyond 128 of them, for up to
+            30,000 points beyond 1,024, as many as take about as long.
         query_function: "network" or "linear" learns `tables` of queries, too: a distance that ranks
             codes better than the Hamming distance does, and needs nothing but the codes from an
             index. With "linear", it is that of an additive quantiser; of "rbf", either is linear in
@@ -247,7 +250,7 @@ class NeighborHash(Hasher):
         """Return the settings of a run on n points of so many features."""
         if self.max_points is not None:
             n = min(n, int(self.max_points))
-        h, plan = self._hash_function(n), self._plan()
+        h, plan = self._hash_function(n), self._plan(n)
         n_steps = self.n_steps
         if n_steps is None:
             in_time = plan.n_steps_in_time(n_features)
@@ -271,16 +274,21 @@ class NeighborHash(Hasher):
             query_function=query_function,
             table_steps=0 if query_function is None else table_steps,
             joint=plan.joint,
+            n_dims=plan.n_dims,
             start=self.hash_function_ if self._going_on() else None,
         )
 
     def _device(self) -> Device:
         return devices.get(self.device, refusal=self._gpu_refusal())
 
-    def _plan(self) -> Plan:
-        """Return the size of the training, as suits the device."""
-        large = self.quality == "default" and self._device() is not devices.CPU
-        return PLANS["best" if large else self.quality]
+    def _plan(self, n: int) -> Plan:
+        """Return the size of a training on n points, as suits the device."""
+        if self.quality == "default":
+            if self._device() is not devices.CPU:
+                return PLANS["best"]
+            if n <= MAX_FEW:
+                return FEW
+        return PLANS[self.quality]
 
     def _prefixes(self) -> tuple[int, ...]:
         """Return the numbers of bits that are codes of their own, or () for the whole code."""
@@ -327,10 +335,10 @@ class NeighborHash(Hasher):
 
     def _network(self, n: int, scaled: Scaled | Unit) -> NetworkHash:
         """Return a network to be learnt from n points."""
-        regularized = n <= MAX_POINTS_REGULARIZED
+        regularized = n <= MAX_FEW
         dropout, noise = (DROPOUT, NOISE) if regularized else (0.0, 0.0)
         return NetworkHash(
-            self._plan().n_hidden,
+            self._plan(n).n_hidden,
             decay=0.0,
             map=scaled,
             dropout=dropout,

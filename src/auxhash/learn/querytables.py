@@ -21,7 +21,7 @@ from auxhash.learn.training import checkpoint as checkpoints
 from auxhash.learn.training import interrupt
 from auxhash.learn.training.asking import AskerSettings, AskerStep, AskerTraining, recall
 from auxhash.learn.training.checkpoint import Checkpoint
-from auxhash.learn.training.ranking import MAX_DIMS, QUERY_NOISE, asking, followed
+from auxhash.learn.training.ranking import QUERY_NOISE, asking, followed
 from auxhash.mac.hashfunctions import HashFunction, NetworkHash, Scaled, SVMHash, Unit, encoded
 from auxhash.model.fitted import check_stored
 from auxhash.model.model import Model
@@ -29,6 +29,7 @@ from auxhash.model.tables import TableFunction
 
 NAMES = ("network", "linear")
 N_HIDDEN = 1024  # units of a network
+MAX_DIMS = 256  # of a vector, unless there are more bits
 N_STEPS = 2000
 RIDGES = (1e-3, 1e-2, 0.1, 0.3)  # of the start, relative to the mean variance of the features
 ERROR_RATIO = 1.02  # to the least one with held-out queries: of such ridges, the least is taken

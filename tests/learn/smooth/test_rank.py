@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from auxhash.compute import context, threads
-from auxhash.learn.smooth.rank import Rank, _soft_rank
+from auxhash.learn.smooth.rank import Rank
 from auxhash.learn.smooth.similar import Both, Neighbors, Partners, SameClass
 from auxhash.mac import affinity
 
@@ -64,34 +64,6 @@ def test_pull_is_the_gradient_of_the_definition(labelled, which):
         moved[1][n, k] += 1e-5
         low, high = (soft_rank_loss(B, rows, 7, similar, len(A), s) for B in moved)
         assert total[n, k] == pytest.approx((high - low) / 2e-5, rel=2e-3, abs=2e-5)
-
-
-class Nobody:
-    def clear(self, table, rows):
-        pass
-
-
-def test_slopes_of_all_sizes_of_differences():
-    """From those where a sigmoid is nearly 0 or 1 to those where an exponential would overflow."""
-    differences = np.concatenate([np.linspace(-30, 30, 4001), [-1e4, -90, -60, 60, 90, 1e4]])
-    level = np.array([[0.0], [3.0], [-7.5]], np.float32)
-    S = (differences + level).astype(np.float32)
-    exact = S.astype(np.float64) - level
-    slope, total = _soft_rank(
-        S.copy(), level, Nobody(), slice(0, 3), np.float32(1e-4), np.float32(0.25)
-    )
-    with np.errstate(over="ignore"):
-        nearer = 1 / (1 + np.exp(-exact))
-    expected = 0.25 * nearer * (1 - nearer) / len(exact[0])
-    expected /= nearer.mean(axis=1, keepdims=True) + 1e-4
-    far = exact <= 0
-    np.testing.assert_allclose(slope[far & (exact > -40)], expected[far & (exact > -40)], rtol=1e-5)
-    near = far & (exact > -3)
-    np.testing.assert_allclose(slope[near], expected[near], rtol=1.5e-6)
-    # Near 1, the sigmoid's 1 + e is rounded by 2^-24, its inverse and its square by 2^-25 each: by
-    # 2^-23 in all, where s(1 - s) is 1/4 at most.
-    np.testing.assert_allclose(slope, expected, rtol=1e-5, atol=2**-21 * expected.max())
-    np.testing.assert_allclose(total[:, 0], expected.sum(axis=1), rtol=1e-5)
 
 
 def test_drawn_points_are_similar_and_all_of_them_are_drawn(labelled):

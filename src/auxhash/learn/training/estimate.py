@@ -45,13 +45,13 @@ def _of_ranking(settings: RankSettings, X: AnyArray, known: bool) -> ExpectedTim
     m = min(n, settings.batch + settings.sample)
     k = min(settings.n_neighbors, m - 1)
     part, before = X[:m].reshape(m, -1), 0.0
+    others = (np.arange(m)[:, None] + 1 + np.arange(k)) % m  # where they are not to be found
     if not known:
         approximate.near(part[: k + 1], k, settings.metric)  # compiles
         began = clock.seconds()
-        approximate.near(part, k, settings.metric)
+        others = approximate.near(part, k, settings.metric)
         pairs = n * (n + settings.n_queries(n))
         before = (clock.seconds() - began) * pairs / m**2
-    others = (np.arange(m)[:, None] + 1 + np.arange(k)) % m  # whose neighbours they are takes none
     small = replace(settings, verbose=0, max_points=None)
     rng = np.random.default_rng(0)
     training = RankTraining(small, X[:m], others, rng.spawn(N_GENERATORS))

@@ -55,7 +55,6 @@ STEEPNESS = 1.0, 10.0  # of tanh, in the first step and in the last
 RATE = 0.01  # length of the first step
 # The same of the steps that learn tables as well.
 TABLE_STEEPNESS, TABLE_RATE = (8.0, 20.0), 0.002
-MAX_DIMS = 256  # of a query's vector, unless there are more bits
 POINTS_FITTED = 20_000  # by least squares, at most twice as many
 QUERY_NOISE = 0.3  # added to the features of queries
 HITS = (10, 100)  # first hits among which similar points are counted, to judge tables
@@ -114,6 +113,7 @@ class RankSettings:
     query_function: SVMHash | NetworkHash | None = None  # to learn tables with; None learns none
     table_steps: int = 0
     joint: bool = False  # whether codes go on learning with the tables
+    n_dims: int = 128  # of a query's vector at most, unless there are more bits
     start: HashFunction | None = None  # a learnt one, to go on from
 
     def n_queries(self, n: int) -> int:
@@ -349,7 +349,7 @@ class RankTraining:
         principal = None
         if F is self.F and isinstance(self.smooth, SmoothLinear | SmoothNetwork):
             principal = self.smooth.principal  # with many features, of a gigabyte
-        n_dims = max(b, min(F.shape[1] - 1, MAX_DIMS))
+        n_dims = max(b, min(F.shape[1] - 1, settings.n_dims))
         self.query_h = asking(h, query_function, self.X, n_dims, self.asking)
         with threads.pool():
             smooth = device.carry(self.query_h).smooth(F, self.asking, principal)

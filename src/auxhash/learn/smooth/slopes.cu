@@ -1,4 +1,4 @@
-// The loops of rank.py.
+// The loops of slopes.py.
 
 #include "../../compute/sums.cuh"
 
