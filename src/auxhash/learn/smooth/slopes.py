@@ -85,6 +85,56 @@ def soft_rank(
 
 
 @kernel(fastmath={"contract"})
+def _row_sigmoids(row: Single, level: np.float32) -> None:
+    """sigmoid((row - level) / (2 tau)), in place.
+
+    With an exponential of its own, which works on as many numbers at once as the processor can.
+    """
+    n = len(row)
+    fraction, power = np.empty(n, np.float32), np.empty(n, np.float32)
+    exponent = power.view(np.int32)
+    for m in range(n):
+        x = min(max((level - row[m]) * STEEPEST, -FARTHEST), FARTHEST)
+        rounded = np.floor(x + np.float32(0.5))
+        f = x - rounded
+        fraction[m] = np.float32(1) + f * (C1 + f * (C2 + f * (C3 + f * (C4 + f * (C5 + f * C6)))))
+        # The bits of 2^rounded.
+        exponent[m] = (np.int32(rounded) + np.int32(127)) << np.int32(23)
+    for m in range(n):
+        row[m] = np.float32(1) / (np.float32(1) + fraction[m] * power[m])
+
+
+@kernel(fastmath={"contract", "reassoc"})
+def _row_slopes(row: Single, n: np.float32, least: np.float32, weight: np.float32) -> np.float32:
+    """The slopes of a row in place of its sigmoids; n are in the sample. Return their sum."""
+    nearer, total = np.float32(0), np.float32(0)
+    for m in range(len(row)):
+        nearer += row[m]
+    factor = np.float32(0.5 / TAU) * weight / (nearer + n * least)
+    for m in range(len(row)):
+        slope = factor * (row[m] - row[m] * row[m])
+        row[m] = slope
+        total += slope
+    return total
+
+
+@kernel(fastmath={"contract"})
+def _sigmoids(S: Single, level: Single) -> None:
+    """sigmoid((S - level) / (2 tau)), in place."""
+    for i in range(len(S)):
+        _row_sigmoids(S[i], level[i, 0])
+
+
+@kernel(fastmath={"contract", "reassoc"})
+def _slopes(S: Single, least: np.float32, weight: np.float32) -> Single:
+    """The slopes of weight log(R + least) in place of the sigmoids, and their sums (rows, 1)."""
+    sums = np.empty((len(S), 1), np.float32)
+    for i in range(len(S)):
+        sums[i, 0] = _row_slopes(S[i], np.float32(S.shape[1]), least, weight)
+    return sums
+
+
+@kernel(fastmath={"contract"})
 def _contend(S: Single, level: Single, farthest: np.float32, contenders: Numbers) -> Numbers:
     """List the columns of each row whose sigmoid is more than 2^-farthest; return how many."""
     n_rows, n = S.shape
@@ -139,53 +189,3 @@ def _gather(
                     of_sample[m, d] += slope * own[i, d]
                 c += 1
             place[i] = c
-
-
-@kernel(fastmath={"contract"})
-def _sigmoids(S: Single, level: Single) -> None:
-    """sigmoid((S - level) / (2 tau)), in place."""
-    for i in range(len(S)):
-        _row_sigmoids(S[i], level[i, 0])
-
-
-@kernel(fastmath={"contract"})
-def _row_sigmoids(row: Single, level: np.float32) -> None:
-    """sigmoid((row - level) / (2 tau)), in place.
-
-    With an exponential of its own, which works on as many numbers at once as the processor can.
-    """
-    n = len(row)
-    fraction, power = np.empty(n, np.float32), np.empty(n, np.float32)
-    exponent = power.view(np.int32)
-    for m in range(n):
-        x = min(max((level - row[m]) * STEEPEST, -FARTHEST), FARTHEST)
-        rounded = np.floor(x + np.float32(0.5))
-        f = x - rounded
-        fraction[m] = np.float32(1) + f * (C1 + f * (C2 + f * (C3 + f * (C4 + f * (C5 + f * C6)))))
-        # The bits of 2^rounded.
-        exponent[m] = (np.int32(rounded) + np.int32(127)) << np.int32(23)
-    for m in range(n):
-        row[m] = np.float32(1) / (np.float32(1) + fraction[m] * power[m])
-
-
-@kernel(fastmath={"contract", "reassoc"})
-def _slopes(S: Single, least: np.float32, weight: np.float32) -> Single:
-    """The slopes of weight log(R + least) in place of the sigmoids, and their sums (rows, 1)."""
-    sums = np.empty((len(S), 1), np.float32)
-    for i in range(len(S)):
-        sums[i, 0] = _row_slopes(S[i], np.float32(S.shape[1]), least, weight)
-    return sums
-
-
-@kernel(fastmath={"contract", "reassoc"})
-def _row_slopes(row: Single, n: np.float32, least: np.float32, weight: np.float32) -> np.float32:
-    """The slopes of a row in place of its sigmoids; n are in the sample. Return their sum."""
-    nearer, total = np.float32(0), np.float32(0)
-    for m in range(len(row)):
-        nearer += row[m]
-    factor = np.float32(0.5 / TAU) * weight / (nearer + n * least)
-    for m in range(len(row)):
-        slope = factor * (row[m] - row[m] * row[m])
-        row[m] = slope
-        total += slope
-    return total
