@@ -17,6 +17,6 @@ WORKDIR /data
 VOLUME /data
 USER 10001:10001
 EXPOSE 8000
-HEALTHCHECK --start-period=30s CMD ["python", "-c", "from urllib.request import urlopen; urlopen('http://127.0.0.1:8000/readyz')"]
+HEALTHCHECK --start-period=30s CMD ["python", "-c", "from urllib.request import ProxyHandler, build_opener; build_opener(ProxyHandler({})).open('http://127.0.0.1:8000/readyz')"]
 ENTRYPOINT ["auxhash", "serve", "--host", "0.0.0.0", "--token-file", "/run/secrets/token", "--no-open"]
 CMD ["--store", "sqlite:///codes.db", "--bits", "64"]

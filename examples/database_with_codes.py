@@ -8,6 +8,7 @@ The same store may lie in PostgreSQL, DuckDB, LanceDB or Milvus: only its URL ch
 import argparse
 import sqlite3
 from contextlib import closing
+from pathlib import Path
 
 from sklearn.datasets import load_digits
 
@@ -19,6 +20,8 @@ def main() -> None:
     parser.add_argument("--database", default="shop.db")
     parser.add_argument("--items", type=int, default=1500)
     options = parser.parse_args()
+    if Path(options.database).exists():
+        parser.error(f"{options.database} is there already, and is left as it is: name another")
     X, y = load_digits(return_X_y=True)
     X, y, query = X[: options.items], y[: options.items], X[[1510]]
     ids = [f"item-{i:04}" for i in range(len(X))]

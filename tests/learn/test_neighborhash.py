@@ -298,7 +298,7 @@ def test_steps_of_many_features_take_no_longer(n, steps, many):
 def test_the_default_suits_the_number_of_points():
     sizes = {n: NeighborHash()._settings(n, 100) for n in (30_000, 30_001)}
     assert [(each.sample, each.joint) for each in sizes.values()] == [(4096, False), (2048, True)]
-    assert NeighborHash(quality="fast")._settings(30_001, 100).sample == 2048
+    assert NeighborHash(hash_function="linear")._settings(30_001, 100).sample == 4096
     assert not NeighborHash(quality="fast")._settings(30_001, 100).joint
 
 
@@ -542,7 +542,8 @@ def test_queries_with_relevant_rows_are_learnt_from_beside_neighbours():
 
 def test_tables_learn_from_relevant_rows_what_outputs_cannot(monkeypatch):
     """Queries have the features in another order: one hash function can hardly serve both."""
-    monkeypatch.setattr(neighborhash, "FEW", neighborhash.FEW._replace(n_steps=30, table_steps=600))
+    plan = neighborhash.SMALL_PLAN._replace(n_steps=30, table_steps=600)
+    monkeypatch.setattr(neighborhash, "SMALL_PLAN", plan)
     rng = np.random.default_rng(0)
     X = rng.normal(size=(400, 10))
     Q, (rows, new) = X[:, ::-1], np.split(rng.permutation(400), [300])

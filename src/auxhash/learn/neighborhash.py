@@ -78,9 +78,9 @@ PLANS = {
     "default": Plan(512, 2048, 2048, 3000, 4000, joint=True, n_dims=128, all_steps=128),
     "best": Plan(2048, 4096, 16384, 3000, 3000, joint=True, n_dims=256),
 }
-# The default for few points: a sample is most of them, and tables are learnt once codes stay.
-FEW = Plan(512, 1024, 4096, 4000, 2500, joint=False, n_dims=256, all_steps=1024)
-MAX_FEW = 30_000  # points
+# The default for few points, of which a sample is most, and for what is no network.
+SMALL_PLAN = Plan(512, 1024, 4096, 4000, 2500, joint=False, n_dims=256, all_steps=1024)
+MAX_SMALL_POINTS = 30_000  # of networks that learn by the small plan, with dropout and noise
 HIDDEN_COORDINATES = 256  # of the features, that a hidden layer learns from: more take longer
 OTHER_FEATURES = 850  # that would take as long as what each step does beside its features
 
@@ -115,8 +115,9 @@ class NeighborHash(Hasher):
         prefixes: numbers of bits, multiples of 8 and rising, whose first bits are to be codes of
             their own: (32, 64) in a code of 128 bits.
         quality: "fast", "default" or "best": how large a network and how many points per step are.
-            On a GPU the default is "best", which takes 20 times as long as "default" on a
-            processor.
+            With "default", a network that learns from more than 30,000 points goes on changing its
+            codes while tables are learnt, as it does with "best". On a GPU the default is "best",
+            which takes 20 times as long as "default" on a processor.
         max_points: at most so many of the points, drawn at random, are learnt from; None takes all.
             Their exact neighbours take a time that grows with the square of their number. Beyond
             300,000 points, or 50,000 of more than 512 features, they are approximate: most of them
@@ -286,8 +287,9 @@ class NeighborHash(Hasher):
         if self.quality == "default":
             if self._device() is not devices.CPU:
                 return PLANS["best"]
-            if n <= MAX_FEW:
-                return FEW
+            network = self.hash_function == "network" or isinstance(self.hash_function, NetworkHash)
+            if n <= MAX_SMALL_POINTS or not network:
+                return SMALL_PLAN
         return PLANS[self.quality]
 
     def _prefixes(self) -> tuple[int, ...]:
@@ -335,7 +337,7 @@ class NeighborHash(Hasher):
 
     def _network(self, n: int, scaled: Scaled | Unit) -> NetworkHash:
         """Return a network to be learnt from n points."""
-        regularized = n <= MAX_FEW
+        regularized = n <= MAX_SMALL_POINTS
         dropout, noise = (DROPOUT, NOISE) if regularized else (0.0, 0.0)
         return NetworkHash(
             self._plan(n).n_hidden,
@@ -351,6 +353,7 @@ class NeighborHash(Hasher):
     ) -> checkpoints.RunIdentity:
         """Describe everything that the result depends on, each by its name and as a text."""
         data: dict[str, object] = {"X": points, "neighbors": nearest}
+        data["plan"] = self._plan(min(len(points), self.max_points or len(points)))
         if asked is not None:
             data |= {"queries": asked.Q} | asked.relevance._asdict()
         return run_in_words(self, data, self.hash_function_ if self._going_on() else None)

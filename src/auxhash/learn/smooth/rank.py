@@ -26,7 +26,8 @@ from auxhash.learn.smooth.slopes import Workspace, pulls
 
 BATCH_SIZE = 1024  # points i per step
 SAMPLE_SIZE = 4096  # points m per step
-POINTS_PER_TASK = 256  # points i, for one thread: products of fewer take longer
+TASKS, POINTS_PER_TASK = 8, 256  # at least so many tasks, or at most so many points i in each
+MIN_POINTS_PER_TASK = 64  # products of fewer take longer
 
 
 class RankBatches(Shuffled):
@@ -87,7 +88,10 @@ class Rank:
         """Return the gradient by U of the ranks by each prefix of the codes, added up."""
         pull: Single = np.zeros_like(U)
         for b in self.prefixes or (U.shape[1],):
-            pull[:, :b] += self.vector_pull(U[:, :b], rows, run)
+            part = U[:, :b]
+            if self.device is CPU:
+                part = np.ascontiguousarray(part)  # kernels take half the time
+            pull[:, :b] += self.vector_pull(part, rows, run)
         return pull
 
     def vector_pull(self, U: Single, rows: Numbers, run: threads.Run) -> Single:
@@ -113,7 +117,8 @@ class Rank:
             pull[size : 2 * size][chunk] = -total * own
             return of_sample
 
-        parts = Chunks(size, self.device.rows(POINTS_PER_TASK), run)
+        points = max(MIN_POINTS_PER_TASK, min(POINTS_PER_TASK, size // TASKS))
+        parts = Chunks(size, self.device.rows(points), run)
         pull[2 * size :] = parts.sum_here(part)
         return pull
 

@@ -71,7 +71,7 @@ def soft_rank(
 ) -> tuple[Single, Single]:
     """Slopes of weight log(R + least) by S = u_i'u_m (rows, sample), and their sums (rows, 1).
 
-    `level` is u_i'u_j (rows, 1). S is overwritten; where it is -inf, the slope is 0.
+    `level` is u_i'u_j (rows, 1). S is overwritten; where it is -inf, the slope is as good as 0.
     """
     device = devices.of(S)
     if device is CPU:
@@ -143,7 +143,7 @@ def _contend(S: Single, level: Single, farthest: np.float32, contenders: Numbers
         row, bound, count = S[i], level[i, 0] - np.float32(farthest) / STEEPEST, 0
         for m in range(n):
             contenders[i, count] = m
-            count += row[m] > bound
+            count += not row[m] <= bound  # NaN is not lost
         counts[i] = count
     return counts
 
