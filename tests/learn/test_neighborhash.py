@@ -235,6 +235,17 @@ def test_killed_anywhere_it_ends_the_same(kind, tables, digits, tmp_path, monkey
     np.testing.assert_array_equal(again.codes_, model.codes_)
 
 
+def test_a_checkpoint_of_a_training_of_another_size_is_refused(tmp_path, monkeypatch):
+    """Such as one of a version whose default was another: its steps would go on differently."""
+    X = np.random.default_rng(0).normal(size=(60, 6))
+    hasher = NeighborHash(8, hash_function="linear", n_steps=4, random_state=0)
+    hasher.fit(X, checkpoint=tmp_path)
+    larger = neighborhash.SMALL_PLAN._replace(batch=2048)
+    monkeypatch.setattr(neighborhash, "SMALL_PLAN", larger)
+    with pytest.raises(ValueError, match="belongs to another run: plan "):
+        clone(hasher).fit(X, checkpoint=tmp_path)
+
+
 @pytest.mark.skipif(os.name != "posix", reason="needs POSIX, for signals")
 def test_ctrl_c_keeps_what_was_learnt():
     program = """
