@@ -175,6 +175,7 @@ def main(arguments: list[str] | None = None) -> None:
             if (*values(cell), cell["sources"]) not in done:
                 result = run(python, cell)
                 append(FILE, result)
+                write_tables({TABLE: table(read(FILE))})  # the next cell compares them
                 failed |= result["status"] != 0
     write_tables({TABLE: table(read(FILE))})
     if failed:
