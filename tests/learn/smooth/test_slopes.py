@@ -82,9 +82,9 @@ def test_few_contenders_are_listed_and_many_are_not(monkeypatch):
 
 
 def test_tables_of_a_thread_grow_and_are_kept():
-    room = Workspace()
-    large = room.tables(7, 30)[0]
-    small, columns = room.tables(3, 11)
+    workspace = Workspace()
+    large = workspace.tables(7, 30)[0]
+    small, columns = workspace.tables(3, 11)
     assert (small.shape, columns.shape) == ((3, 11), (3, 11))
     assert np.shares_memory(small, large)
-    assert not np.shares_memory(room.tables(8, 30)[0], large)
+    assert not np.shares_memory(workspace.tables(8, 30)[0], large)
